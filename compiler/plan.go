@@ -1,0 +1,113 @@
+package compiler
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+
+	"github.com/kubectl-sched/kubectl-sched/compiler/capability"
+	"github.com/kubectl-sched/kubectl-sched/internal/workload"
+	"github.com/kubectl-sched/kubectl-sched/policy"
+	"github.com/kubectl-sched/kubectl-sched/policy/diag"
+)
+
+// Request is everything that a compilation depends on: equal requests give
+// byte-equal plans.
+type Request struct {
+	Placement    *policy.Placement
+	Workloads    []*workload.Workload
+	Capabilities capability.Capabilities
+	// Surface is how the result will reach the workloads.
+	Surface policy.Surface
+	// Now decides which exceptions have expired.
+	Now time.Time
+}
+
+// Plan is what the policies come to on one cluster. Its lists are ordered:
+// changes as the workloads were given, everything else by name.
+type Plan struct {
+	// Cluster is the name of the cluster in the document, or empty.
+	Cluster string
+	// Changes has one entry for each pod template that any policy matched,
+	// also where nothing has to change.
+	Changes []Change
+	// Objects are the objects that we create and own.
+	Objects []Object
+	// Nodes is what the pools ask of their nodes.
+	Nodes []NodeEffect
+	// Exceptions are the exceptions in force that spared a workload.
+	Exceptions []ExceptionUse
+	// Unmatched names the policies that hold in this cluster and matched no
+	// workload, sorted. Over a fleet only what is unmatched everywhere matters.
+	Unmatched []string
+}
+
+// Change is the outcome for one pod template.
+type Change struct {
+	Workload *workload.Workload
+	// Template is an index into Workload.Templates.
+	Template int
+	// Policies are the policies in force for the template, sorted.
+	Policies []string
+	// After is the template's whole placement with the policies; the before is
+	// Workload.Templates[Template].Pods (without us) or .Current (as it is).
+	After workload.PodFields
+	// Effects explain every difference between Pods and After.
+	Effects []Effect
+}
+
+// Level is how far from the built-in fields an effect had to go.
+type Level string
+
+// LevelBuiltin is the only level so far: fields of the Kubernetes API itself.
+const LevelBuiltin Level = "builtin"
+
+// Effect is one thing that a policy does to a pod template.
+type Effect struct {
+	// Field is the field of the pod spec, dotted
+	// ("affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution").
+	Field string `json:"field"`
+	// Value is what the policy adds to the field.
+	Value any `json:"value"`
+	// Level and Reason say where it is expressed, and why there.
+	Level  Level  `json:"level"`
+	Reason string `json:"reason"`
+	// Origins are the policies' lines that ask for it, at least one.
+	Origins []Origin `json:"origins"`
+}
+
+// Origin is the line of a policy that an effect comes from.
+type Origin struct {
+	Policy string     `json:"policy"`
+	Range  diag.Range `json:"range"`
+}
+
+// Object is an object of our own making.
+type Object struct {
+	PriorityClass *schedulingv1.PriorityClass
+	Level         Level
+	Reason        string
+	Origins       []Origin
+}
+
+// NodeEffect is what a pool asks of its nodes.
+type NodeEffect struct {
+	Pool      string
+	ManagedBy policy.ManagedBy
+	Taint     corev1.Taint
+	// Nodes are the nodes of the pool that lack the taint, sorted; empty where
+	// the nodes are not known.
+	Nodes   []string
+	Level   Level
+	Reason  string
+	Origins []Origin
+}
+
+// ExceptionUse is an exception that spared a workload.
+type ExceptionUse struct {
+	Policy, Exception string
+	Workload          string
+	Reason, Expires   string
+	Range             diag.Range
+}

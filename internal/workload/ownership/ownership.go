@@ -1,0 +1,42 @@
+// Package ownership records which placement fields of somebody else's object
+// are ours, and takes them away again.
+//
+// The record lives in one annotation on the object, written in the same edit
+// or request as the fields, so that the two cannot come apart. With it a second
+// run starts from the object as it was without us, which makes compiling
+// idempotent and withdrawing possible. The package must not know policies,
+// files or clusters: it maps an object and its record to the object before us.
+package ownership
+
+// Annotation is the key of the annotation that holds the Record, as JSON, in
+// the metadata of the object itself (never of the pod template, which would
+// restart the pods).
+const Annotation = "kubectl-sched.github.io/placement"
+
+// SetLabel is the key of the label that names the set which a live object's
+// fields belong to. In-place manifests do not have it.
+const SetLabel = "kubectl-sched.github.io/set"
+
+// Record is what we own in one object.
+type Record struct {
+	// Version is the version of this format: 1.
+	Version int `json:"v"`
+	// UID is that of the live object which the record was written for; empty in
+	// a manifest. A record with another UID was copied and is not believed.
+	UID string `json:"uid,omitempty"`
+	// Revision is the revision of the set that wrote it; 0 in a manifest.
+	Revision int `json:"rev,omitempty"`
+	// Fields are the fields that we changed, sorted by Path.
+	Fields []Field `json:"fields"`
+}
+
+// Field is one field that we changed: an atom of ownership. Lists that unite
+// (tolerations, spread constraints, affinity terms) are one Field each.
+type Field struct {
+	// Path is the JSON pointer of the field in the object.
+	Path string `json:"path"`
+	// Before is the value that was there before us, nil if there was none.
+	Before any `json:"before,omitempty"`
+	// Wrote is the value that we left there, never nil.
+	Wrote any `json:"wrote"`
+}

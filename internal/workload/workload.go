@@ -1,0 +1,174 @@
+// Package workload finds the pod templates in Kubernetes objects: in files, a
+// kustomization, standard input or a cluster.
+//
+// It maps every kind that makes pods, built in or taught by a table of paths,
+// to a Workload with its templates, the placement fields each can carry, and
+// where each was written. It must not know policies or what is compiled into
+// the templates.
+package workload
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubectl-sched/kubectl-sched/internal/workload/ownership"
+	"github.com/kubectl-sched/kubectl-sched/policy/diag"
+)
+
+// Workload is one object with at least one pod template.
+type Workload struct {
+	Group, Version, Kind string
+	// Namespace is never empty for a namespaced kind: the reader fills in the
+	// default that it was given.
+	Namespace, Name string
+	// Labels and Annotations are the object's own; read only.
+	Labels, Annotations map[string]string
+	// UID, ResourceVersion and Owners are set for objects from a cluster.
+	UID, ResourceVersion string
+	// Controller is "Kind/name" of the controlling owner, or empty.
+	Controller string
+	// Replicas is how many pods the object asks for; nil where it does not say.
+	Replicas *int32
+	// Rollout is how the object replaces its pods; nil where it does not.
+	Rollout *Rollout
+	// Selector is the object's own pod selector, or nil.
+	Selector *Selector
+	// Templates are the pod templates, in the order of the kind's table and
+	// then of the object.
+	Templates []Template
+	// Record is what an earlier run of ours says it owns in the object; nil if
+	// it owns nothing.
+	Record *ownership.Record
+	// Object is the whole object as it was read, ours included; read only.
+	Object map[string]any
+	// Source is where it came from.
+	Source Source
+}
+
+// Ref names the workload for people and as a stable key:
+// "Kind namespace/name", with the group where the kind is not built in.
+func (w *Workload) Ref() string {
+	kind := w.Kind
+	if !builtinGroups[w.Group] {
+		kind += "." + w.Group
+	}
+	if w.Namespace == "" {
+		return kind + " " + w.Name
+	}
+	return kind + " " + w.Namespace + "/" + w.Name
+}
+
+var builtinGroups = map[string]bool{"": true, "apps": true, "batch": true}
+
+// Rollout is how a Deployment, StatefulSet or DaemonSet replaces its pods.
+// Both numbers are resolved against Replicas, by the controller's own rounding.
+type Rollout struct {
+	Strategy                 string
+	MaxSurge, MaxUnavailable int32
+}
+
+// Selector is a label selector with its place in the object.
+type Selector struct {
+	MatchLabels      map[string]string
+	MatchExpressions []Expression
+}
+
+// Expression is one requirement of a label selector.
+type Expression struct {
+	Key, Operator string
+	Values        []string
+}
+
+// Template is one pod template of a workload.
+type Template struct {
+	// Name tells the templates of one object apart; empty for the kinds that
+	// have one.
+	Name string
+	// Labels are those that pods of the template will have: the template's own
+	// and, under PodLabels, what the kind's controller adds.
+	Labels map[string]string
+	// PodLabels are labels that the controller puts on the pods by itself and
+	// that are known beforehand, such as batch.kubernetes.io/job-name.
+	PodLabels map[string]string
+	// RevisionLabel is the label that tells the pods of one revision from those
+	// of the next ("pod-template-hash"), or empty where the kind has none.
+	RevisionLabel string
+	// RunLabel is the label that tells one run's pods from another's (of a
+	// CronJob), or empty.
+	RunLabel string
+	// Paths are the placement fields that the template can carry, and where.
+	Paths map[Field]Path
+	// PodSpec is the path of the whole pod spec; nil where the kind carries
+	// only the fields in Paths.
+	PodSpec Path
+	// Pods is the placement as the manifest has it without us: what our Record
+	// says is ours is taken away.
+	Pods PodFields
+	// Current is the placement as the object has it now, ours included.
+	Current PodFields
+	// ServiceAccount is the pods' service account ("default" if not said).
+	ServiceAccount string
+	// Claims are the names of the PersistentVolumeClaims that the pods mount.
+	Claims []string
+	// Immutable says that the object's template cannot be changed once the
+	// object exists (Jobs, bare pods).
+	Immutable bool
+}
+
+// Field is a placement field of a pod spec, by its JSON name.
+type Field string
+
+// The placement fields.
+const (
+	NodeSelector      Field = "nodeSelector"
+	Affinity          Field = "affinity"
+	Tolerations       Field = "tolerations"
+	SpreadConstraints Field = "topologySpreadConstraints"
+	PriorityClassName Field = "priorityClassName"
+	PreemptionPolicy  Field = "preemptionPolicy"
+	SchedulerName     Field = "schedulerName"
+)
+
+// Fields lists every placement field, in the order in which they are reported.
+var Fields = []Field{NodeSelector, Affinity, Tolerations, SpreadConstraints, PriorityClassName, PreemptionPolicy, SchedulerName}
+
+// PodFields is the placement part of a pod spec, in the API's own types.
+type PodFields struct {
+	NodeSelector              map[string]string                 `json:"nodeSelector,omitempty"`
+	Affinity                  *corev1.Affinity                  `json:"affinity,omitempty"`
+	Tolerations               []corev1.Toleration               `json:"tolerations,omitempty"`
+	TopologySpreadConstraints []corev1.TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
+	PriorityClassName         string                            `json:"priorityClassName,omitempty"`
+	PreemptionPolicy          *corev1.PreemptionPolicy          `json:"preemptionPolicy,omitempty"`
+	SchedulerName             string                            `json:"schedulerName,omitempty"`
+	// Raw holds what a policy's raw.pod sets besides the fields above, by JSON
+	// name; in Template.Pods it is nil: read Workload.Object instead.
+	Raw map[string]any `json:"-"`
+}
+
+// Path leads through an object: a string is a map key, an int a list index.
+type Path []any
+
+// Source is where a workload came from.
+type Source struct {
+	// File is the file as the user named it, "-" for standard input, the
+	// kustomization's folder, or empty for a cluster.
+	File string
+	// Document counts the YAML documents of the file from 0.
+	Document int
+	// Live says that the object was read from a cluster.
+	Live bool
+	// Managers are the field managers of the live object's pod template fields.
+	Managers []string
+	// Locate returns where the user wrote the field at the path, or its nearest
+	// ancestor; nil for a cluster.
+	Locate func(Path) diag.Range
+}
+
+// At returns where the field at path was written; for an object from a cluster
+// the zero Range.
+func (s Source) At(path ...any) diag.Range {
+	if s.Locate == nil {
+		return diag.Range{}
+	}
+	return s.Locate(path)
+}
