@@ -155,6 +155,9 @@ type Source struct {
 	File string
 	// Document counts the YAML documents of the file from 0.
 	Document int
+	// Prefix is where in the document the object is: nil for the document
+	// itself, "items" and an index for an element of a List.
+	Prefix Path
 	// Live says that the object was read from a cluster.
 	Live bool
 	// Managers are the field managers of the live object's pod template fields.

@@ -35,8 +35,15 @@ type Record struct {
 type Field struct {
 	// Path is the JSON pointer of the field in the object.
 	Path string `json:"path"`
+	// Template is the name of the pod template that the field belongs to, for
+	// kinds that have several: where the object's list of templates has been
+	// reordered since, the name finds the field again.
+	Template string `json:"tpl,omitempty"`
 	// Before is the value that was there before us, nil if there was none.
 	Before any `json:"before,omitempty"`
-	// Wrote is the value that we left there, never nil.
-	Wrote any `json:"wrote"`
+	// Wrote is the value that we left there; nil where we took the field away.
+	Wrote any `json:"wrote,omitempty"`
+	// Made counts the parents of the field that were not there before us, from
+	// the innermost outwards: they go when they are empty again.
+	Made int `json:"made,omitempty"`
 }
