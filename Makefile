@@ -1,0 +1,69 @@
+# The whole of the project by name. `make help` lists the targets.
+# Everything that is built goes to bin/, and a second run finds it there.
+
+SHELL       := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+BIN      := $(CURDIR)/bin
+VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS  := -s -w -X main.version=$(VERSION)
+SANDBOX  := $(BIN)/sched-sandbox
+export SCHED_SANDBOX_BIN = $(SANDBOX)
+
+.PHONY: help
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
+
+.PHONY: build
+build: ## build the plugin into bin/ (first time about 4 minutes)
+	@[ -e $(BIN)/kubectl-sched ] || echo "building kubectl-sched: about 4 minutes the first time on two cores"
+	go build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/kubectl-sched ./cmd/kubectl-sched
+
+.PHONY: sandbox
+sandbox: ## build the control plane on loopback into bin/ (first time about 10 minutes)
+	@[ -e $(SANDBOX) ] || echo "building sched-sandbox (API server, controllers, scheduler, etcd, kwok): about 10 minutes the first time on two cores"
+	go build -trimpath -ldflags '-s -w' -o $(SANDBOX) ./cmd/sched-sandbox
+
+.PHONY: demo
+demo: build sandbox ## the main job on a real API server, step by step; ends by itself
+	@test/demo/demo.sh
+
+.PHONY: test
+test: sandbox ## everything that CI holds the project to (first time about 25 minutes, then 6)
+	@test/run.sh
+
+.PHONY: fuzz
+fuzz: ## each fuzz test for FUZZTIME (5m) instead of the smoke run of make test
+	@test/fuzz.sh $(or $(FUZZTIME),5m)
+
+.PHONY: bench
+bench: build ## speed and memory, as ratios against a baseline in the same run
+	@go run ./test/bench
+
+.PHONY: lint
+lint: $(BIN)/golangci-lint $(BIN)/cue ## golangci-lint (gofumpt, depguard, vet, staticcheck …), cue fmt and vet, generated files
+	$(BIN)/golangci-lint run ./...
+	@test/cuevet.sh
+	@$(MAKE) --no-print-directory verify
+
+.PHONY: vulncheck
+vulncheck: $(BIN)/govulncheck ## known vulnerabilities in what we link (needs the network)
+	$(BIN)/govulncheck ./...
+
+.PHONY: generate
+generate: ## write docs/reference and everything else that comes from the code
+	go run ./docs/generate
+
+.PHONY: verify
+verify: ## fail if a generated file is not current
+	go run ./docs/generate -check
+
+.PHONY: clean
+clean: ## remove what was built
+	rm -rf $(BIN)
+
+# The tools are pinned in a module of their own, so that they add nothing to ours.
+$(BIN)/golangci-lint $(BIN)/cue $(BIN)/govulncheck: tools/go.mod
+	@echo "building $(@F): up to 3 minutes the first time"
+	cd tools && go build -o $@ $$(awk -v n=/$(@F)$$ '$$1 ~ n {print $$1}' go.mod | head -1)

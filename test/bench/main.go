@@ -1,0 +1,84 @@
+// Command bench measures the plugin against baselines in one run and prints the
+// ratios as a table. It fails where a ratio is over its limit.
+//
+// Each pair of programs runs in turn (A B A B …) as whole processes, so that a
+// machine whose speed drifts slows both alike; the median ratio counts. The
+// package must not know how the plugin works inside: it runs the binary.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		stop()
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	if len(args) == 3 && args[0] == "baseline" {
+		return baseline(args[1], args[2])
+	}
+	dir, err := os.MkdirTemp("", "sched-bench")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	plugin, err := filepath.Abs("bin/kubectl-sched")
+	if err != nil {
+		return err
+	}
+	kubectl := filepath.Join(dir, "kubectl")
+	fmt.Fprintln(os.Stderr, "building kubectl as the baseline for start-up …")
+	if err := command(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", kubectl, "./test/bench/kubectl").Run(); err != nil {
+		return fmt.Errorf("build kubectl: %w", err)
+	}
+
+	fleet := filepath.Join(dir, "fleet")
+	if err := generate(fleet, 1000, 10000); err != nil {
+		return err
+	}
+	small := filepath.Join(dir, "small")
+	if err := generate(small, 1, 50); err != nil {
+		return err
+	}
+
+	rows := []row{
+		{
+			name:     "compile: 1,000 policies, 10,000 manifests",
+			baseline: "CUE alone + YAML decode and encode",
+			runs:     5, maxRatio: 1.5, maxMiB: 500,
+			a: []string{plugin, "compile", "-p", fleet + "/placement", "-f", fleet + "/manifests", "-R", "-o", "manifests"},
+			b: []string{self, "baseline", fleet + "/placement", fleet + "/manifests"},
+		},
+		{
+			name:     "version",
+			baseline: "kubectl version --client",
+			runs:     21, maxRatio: 1.0,
+			a: []string{plugin, "version"},
+			b: []string{kubectl, "version", "--client"},
+		},
+		{
+			name:     "lint: 1 policy, 50 manifests",
+			baseline: "CUE alone + YAML decode and encode",
+			runs:     11, maxSeconds: 0.3,
+			a: []string{plugin, "lint", "-p", small + "/placement", "-f", small + "/manifests"},
+			b: []string{self, "baseline", small + "/placement", small + "/manifests"},
+		},
+	}
+	return measureAll(ctx, rows, os.Stdout)
+}

@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# All tests of the project: unit, golden, property, real (sandbox) and a smoke
+# run of each fuzz test. Needs Go, a C compiler (for the race detector), and
+# nothing else: services are started by the tests on loopback and ended by them.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+echo "== build the plugin as users do"
+go build -trimpath -o bin/kubectl-sched ./cmd/kubectl-sched
+go vet ./...
+
+echo "== unit, golden and property tests"
+# Packages that start a control plane come after, one at a time: two would only
+# fight for the two cores.
+real=$(go list -f '{{$p := .ImportPath}}{{range .TestImports}}{{if eq . "github.com/kubectl-sched/kubectl-sched/internal/sandbox/sandboxtest"}}{{$p}}{{"\n"}}{{end}}{{end}}{{range .XTestImports}}{{if eq . "github.com/kubectl-sched/kubectl-sched/internal/sandbox/sandboxtest"}}{{$p}}{{"\n"}}{{end}}{{end}}' ./... | sort -u)
+light=$(comm -23 <(go list ./... | sort) <(echo "$real"))
+go test -timeout 15m $light
+
+echo "== race detector on what is concurrent"
+go test -race -short -timeout 15m ./policy/load ./internal/workload/...
+
+echo "== real: against API servers on loopback"
+go test -p 1 -timeout 25m $real
+
+echo "== fuzz smoke"
+test/fuzz.sh 5s
