@@ -211,8 +211,12 @@ func (b *builder) build(n *yaml.Node, depth int) *Node {
 func (b *builder) properties(node *Node, n *yaml.Node) {
 	at := node.Start
 	for at < len(b.src) && (b.src[at] == '&' || b.src[at] == '!') {
-		for at < len(b.src) && b.src[at] != ' ' && b.src[at] != '\t' && breakLen(b.src[at:]) == 0 && !(node.inFlow(n) && strings.IndexByte(",]}", b.src[at]) >= 0) {
-			at++
+		if b.src[at] == '&' {
+			at = min(len(b.src), at+1+len(n.Anchor))
+		} else {
+			for at < len(b.src) && b.src[at] != ' ' && b.src[at] != '\t' && breakLen(b.src[at:]) == 0 && !(n.Value == "" && strings.IndexByte(",]}", b.src[at]) >= 0) {
+				at++
+			}
 		}
 		node.Body, node.End = at, at
 		if n.Kind == yaml.ScalarNode && n.Value == "" && n.Style&^yaml.TaggedStyle == 0 {
@@ -228,10 +232,6 @@ func (b *builder) properties(node *Node, n *yaml.Node) {
 	}
 	node.Body, node.End = at, at
 }
-
-// inFlow reports whether a property may be ended by a flow indicator: only a
-// scalar can stand right before one.
-func (n *Node) inFlow(y *yaml.Node) bool { return y.Kind == yaml.ScalarNode && y.Value == "" }
 
 // blanks returns the offset after white space, line breaks and comments.
 func (b *builder) blanks(at int) int {
@@ -256,6 +256,20 @@ func (b *builder) collectionEnd(node *Node, n *yaml.Node) {
 		last = max(last, node.Values[len(node.Values)-1].End)
 	}
 	node.End = last
+	at := node.Body
+	for i, v := range node.Values {
+		if node.Kind == Mapping {
+			if k := node.Keys[i]; k.Start < at || v.Start < k.End {
+				b.fail(n, "this value is written in a way that cannot be followed")
+				return
+			}
+		}
+		if v.Start < at {
+			b.fail(n, "this value is written in a way that cannot be followed")
+			return
+		}
+		at = v.End
+	}
 	if !node.Flow {
 		return
 	}
@@ -263,7 +277,7 @@ func (b *builder) collectionEnd(node *Node, n *yaml.Node) {
 		node.Bare = true
 		return
 	}
-	at := last
+	at = last
 	if len(node.Values) == 0 {
 		at++
 	}
