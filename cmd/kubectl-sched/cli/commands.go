@@ -1,0 +1,10 @@
+package cli
+
+import "github.com/spf13/cobra"
+
+// commands returns the constructors of every verb, in the order of the help.
+func commands() []func(*app) *cobra.Command {
+	return []func(*app) *cobra.Command{
+		newLintCommand,
+	}
+}

@@ -1,0 +1,75 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kubectl-sched/kubectl-sched/policy/diag"
+)
+
+// The exit codes. Everything above exitFindings means that the command could
+// not do what it was asked.
+const (
+	exitOK          = 0
+	exitFindings    = 1 // lint found something; diff found a difference
+	exitFailure     = 2 // failures and usage errors
+	exitInterrupted = 130
+)
+
+// exitError ends a command with an exit code. Without err everything that the
+// user must know has been printed already.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e exitError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit code %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e exitError) Unwrap() error { return e.err }
+
+// usageError is a command line that makes no sense.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+// exit prints err, unless that has been done, and returns the exit code for it.
+func (a *app) exit(cmd *cobra.Command, err error) int {
+	var (
+		exit     exitError
+		usage    usageError
+		findings diag.Findings
+	)
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &exit):
+		if exit.err != nil {
+			fmt.Fprintln(a.ErrOut, "error:", exit.err)
+		}
+		return exit.code
+	case errors.As(err, &findings):
+		a.printFindings(findings)
+	case errors.As(err, &usage):
+		fmt.Fprintf(a.ErrOut, "error: %v\nSee '%s --help' for usage.\n", usage.error, cmd.CommandPath())
+	default:
+		fmt.Fprintln(a.ErrOut, "error:", err)
+	}
+	return exitFailure
+}
+
+// failOn prints the findings on stderr and returns the error that ends the
+// command if any of them is of severity Error; then nothing may be written.
+func (a *app) failOn(findings diag.Findings) error {
+	a.printFindings(findings)
+	if findings.HasErrors() {
+		return exitError{code: exitFailure}
+	}
+	return nil
+}
