@@ -1,0 +1,233 @@
+package emit
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubectl-sched/kubectl-sched/compiler"
+	"github.com/kubectl-sched/kubectl-sched/internal/workload"
+	"github.com/kubectl-sched/kubectl-sched/internal/workload/ownership"
+	"github.com/kubectl-sched/kubectl-sched/policy"
+	"github.com/kubectl-sched/kubectl-sched/policy/diag"
+)
+
+// ComponentFile is the name that kustomize looks for in a Component's folder.
+const ComponentFile = "kustomization.yaml"
+
+// componentHeader opens a Component; a file without it is not ours to replace.
+const componentHeader = "# Written by kubectl sched compile from the placement policies. Do not edit:\n" +
+	"# compile again when the policies or the workloads change. List this folder under\n" +
+	"# \"components\" in a kustomization whose \"resources\" are what was compiled.\n"
+
+// Component returns a kustomize Component that gives the workloads of the set
+// the plan's placement: its kustomization file, and the file of the objects
+// that the plan makes if there are any. Each workload has an explicit target, by
+// its name in the input, and each list of its placement is set as a whole, since
+// neither a strategic merge nor appending keeps such lists right. Names and
+// namespaces that a kustomization above changes are no matter: a Component
+// comes before them.
+//
+// Findings of severity Error tell of a workload that cannot carry its placement.
+func Component(plan *compiler.Plan, set *workload.Set) ([]File, diag.Findings) {
+	written, findings := Write(plan, set.Workloads, workload.Stamp{})
+	component := kustomization{APIVersion: "kustomize.config.k8s.io/v1alpha1", Kind: "Component"}
+	objects, err := Objects(plan)
+	if err != nil {
+		return nil, append(findings, finding("input/encode", ComponentFile, err.Error()))
+	}
+	var files []File
+	if objects != nil {
+		component.Resources = []string{ObjectsFile}
+		files = append(files, File{Name: ObjectsFile, After: objects})
+	}
+	for i, w := range set.Workloads {
+		if written[i] == nil || len(written[i].Edits) == 0 {
+			continue
+		}
+		patches, err := patches(w, written[i], ambiguous(w, set))
+		if err != nil {
+			findings = append(findings, diag.Finding{Rule: "input/encode", Severity: diag.Error, Subject: w.Ref(), Range: w.Source.At(), Message: err.Error()})
+		}
+		component.Patches = append(component.Patches, patches...)
+	}
+	text, err := yaml.Marshal(component)
+	if err != nil {
+		return nil, append(findings, finding("input/encode", ComponentFile, err.Error()))
+	}
+	return append([]File{{Name: ComponentFile, After: append([]byte(componentHeader), text...)}}, files...), findings
+}
+
+// kustomization is the part of kustomize's format that a Component needs.
+type kustomization struct {
+	APIVersion string   `json:"apiVersion"`
+	Kind       string   `json:"kind"`
+	Resources  []string `json:"resources,omitempty"`
+	Patches    []patch  `json:"patches,omitempty"`
+}
+
+type patch struct {
+	Patch  string `json:"patch"`
+	Target target `json:"target"`
+}
+
+// target picks one object. Its values are regular expressions to kustomize, so
+// names are escaped.
+type target struct {
+	Group     string `json:"group,omitempty"`
+	Version   string `json:"version"`
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+}
+
+// operation is one step of a JSON patch (RFC 6902).
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value,omitempty"`
+}
+
+// patches returns what one workload needs: a JSON patch with whole values for
+// its placement, and a merge patch for the annotation, so that a base which
+// has got other annotations in the meantime keeps them.
+func patches(w *workload.Workload, out *workload.Written, guarded bool) ([]patch, error) {
+	to := target{Group: w.Group, Version: w.Version, Kind: w.Kind, Name: quoteName(w.Name)}
+	to.Namespace, _ = lookup(w.Object, workload.Path{"metadata", "namespace"}).(string)
+	var steps []operation
+	for _, unit := range units(w, out) {
+		at := operation{Op: "add", Path: pointer(unit), Value: lookup(out.Object, unit)}
+		if at.Value == nil {
+			at.Op = "remove"
+		}
+		steps = append(steps, at)
+	}
+	var list []patch
+	if len(steps) > 0 {
+		if guarded {
+			steps = slices.Insert(steps, 0, operation{Op: "test", Path: "/metadata/name", Value: w.Name})
+		}
+		text, err := yaml.Marshal(steps)
+		if err != nil {
+			return nil, fmt.Errorf("the placement cannot be written as a patch: %w", err)
+		}
+		list = append(list, patch{Patch: string(text), Target: to})
+	}
+	var record any
+	if out.Record != nil {
+		text, err := out.Record.Encode()
+		if err != nil {
+			return nil, fmt.Errorf("the record of what is ours cannot be written: %w", err)
+		}
+		record = text
+	}
+	text, err := yaml.Marshal(map[string]any{
+		"apiVersion": strings.TrimPrefix(w.Group+"/"+w.Version, "/"), "kind": w.Kind,
+		"metadata": map[string]any{"name": w.Name, "annotations": map[string]any{ownership.Annotation: record}},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("the record of what is ours cannot be written: %w", err)
+	}
+	return append(list, patch{Patch: string(text), Target: to}), nil
+}
+
+// units returns the paths of the values that the patch sets as a whole: for each
+// edit the placement field that it is in (or what raw.pod set, up to the first
+// list), or the nearest parent that the object lacks. The annotation is not
+// among them.
+func units(w *workload.Workload, out *workload.Written) []workload.Path {
+	var list []workload.Path
+	for _, e := range out.Edits {
+		if len(e.Path) > 0 && e.Path[0] == "metadata" {
+			continue
+		}
+		unit := missingParent(w.Object, wholeField(w, e.Path))
+		if !slices.ContainsFunc(list, func(p workload.Path) bool { return hasPrefix(unit, p) }) {
+			list = slices.DeleteFunc(list, func(p workload.Path) bool { return hasPrefix(p, unit) })
+			list = append(list, unit)
+		}
+	}
+	slices.SortFunc(list, func(a, b workload.Path) int { return strings.Compare(pointer(a), pointer(b)) })
+	return list
+}
+
+// wholeField cuts the path of an edit to that of the field that it is part of.
+func wholeField(w *workload.Workload, path workload.Path) workload.Path {
+	for i := range w.Templates {
+		t := &w.Templates[i]
+		for _, field := range workload.Fields {
+			if at, ok := t.Paths[field]; ok && hasPrefix(path, at) {
+				return at
+			}
+		}
+		if t.PodSpec != nil && hasPrefix(path, t.PodSpec) {
+			for n := len(t.PodSpec); n < len(path); n++ {
+				if _, index := path[n].(int); index {
+					return path[:n]
+				}
+			}
+		}
+	}
+	return path
+}
+
+// missingParent shortens the path to its first key that the object lacks.
+func missingParent(object any, path workload.Path) workload.Path {
+	for n := 1; n < len(path); n++ {
+		if lookup(object, path[:n]) == nil {
+			return path[:n]
+		}
+	}
+	return path
+}
+
+// lookup returns the value at the path, or nil.
+func lookup(value any, path workload.Path) any {
+	for _, step := range path {
+		switch key := step.(type) {
+		case string:
+			m, _ := value.(map[string]any)
+			value = m[key]
+		case int:
+			list, _ := value.([]any)
+			if key < 0 || key >= len(list) {
+				return nil
+			}
+			value = list[key]
+		}
+	}
+	return value
+}
+
+func hasPrefix(path, prefix workload.Path) bool {
+	return len(path) >= len(prefix) && slices.Equal(path[:len(prefix)], prefix)
+}
+
+func pointer(path workload.Path) string {
+	keys := make([]string, len(path))
+	for i, step := range path {
+		keys[i] = fmt.Sprint(step)
+	}
+	return policy.Pointer(keys...)
+}
+
+// quoteName escapes the one character of object names that a regular expression
+// takes for something else.
+func quoteName(name string) string { return strings.ReplaceAll(name, ".", `\.`) }
+
+// ambiguous reports whether kustomize could take another workload for this one:
+// it matches a target also with the name that an object had before prefixes and
+// suffixes, and those of a kustomization that was compiled are not seen any
+// more. Then the patch checks the name by itself, so that a build fails rather
+// than placing the wrong pods.
+func ambiguous(w *workload.Workload, set *workload.Set) bool {
+	rendered := slices.ContainsFunc(set.Files, func(f *workload.File) bool {
+		return f.Name == w.Source.File && f.Mode == 0 && f.Name != "-"
+	})
+	return rendered && slices.ContainsFunc(set.Workloads, func(o *workload.Workload) bool {
+		return o != w && o.Group == w.Group && o.Kind == w.Kind && len(o.Name) > len(w.Name) &&
+			(strings.HasSuffix(o.Name, w.Name) || strings.HasPrefix(o.Name, w.Name))
+	})
+}
