@@ -1,11 +1,17 @@
+// Command sched-sandbox runs a real Kubernetes control plane with fake nodes on
+// the loopback interface; "sched-sandbox --help" shows how.
 package main
 
 import (
-	_ "go.etcd.io/etcd/server/v3/embed"
-	_ "k8s.io/kubernetes/cmd/kube-apiserver/app"
-	_ "k8s.io/kubernetes/cmd/kube-controller-manager/app"
-	_ "k8s.io/kubernetes/cmd/kube-scheduler/app"
-	_ "sigs.k8s.io/kwok/pkg/kwok/cmd"
+	"os"
+
+	"github.com/kubectl-sched/kubectl-sched/cmd/sched-sandbox/cli"
+	"github.com/kubectl-sched/kubectl-sched/cmd/sched-sandbox/parts"
 )
 
-func main() {}
+func main() {
+	if code, isPart := parts.Run(os.Args[1:]); isPart {
+		os.Exit(code)
+	}
+	os.Exit(cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
