@@ -8,10 +8,191 @@
 // how they reach a cluster (apply).
 package compiler
 
-import "github.com/kubectl-sched/kubectl-sched/policy/diag"
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kubectl-sched/kubectl-sched/compiler/capability"
+	"github.com/kubectl-sched/kubectl-sched/policy"
+	"github.com/kubectl-sched/kubectl-sched/policy/diag"
+)
 
 // Compile returns the Plan for the request, and everything that a user must
-// mend or know. The Plan is complete only if no finding is an Error.
+// mend or know, sorted. The Plan is complete only if no finding is an Error.
 func Compile(r Request) (*Plan, diag.Findings) {
-	return &Plan{Cluster: r.Capabilities.Cluster}, nil
+	if r.Placement == nil {
+		r.Placement = &policy.Placement{}
+	}
+	c := &compilation{
+		Request:  r,
+		facts:    facts{Capabilities: r.Capabilities},
+		plan:     &Plan{Cluster: r.Capabilities.Cluster},
+		once:     map[string]bool{},
+		eligible: map[string][]*capability.Node{},
+	}
+	c.findCluster()
+	c.preparePools()
+	c.prepareRules()
+	c.compileAll()
+	c.nodeEffects()
+	c.settleClasses()
+	c.reportUnknownNamespaces()
+	c.finish()
+	return c.plan, c.findings.Sort()
 }
+
+// compilation is one run of Compile.
+type compilation struct {
+	Request
+	facts    facts
+	plan     *Plan
+	findings diag.Findings
+	pools    map[string]*pool
+	rules    []*rule
+	// once holds the keys of the findings that are reported once for all
+	// workloads.
+	once map[string]bool
+	// eligible remembers which nodes meet an expression and tolerations.
+	eligible map[string][]*capability.Node
+	// classes are the PriorityClasses that policies in force ask for.
+	classes []classWish
+	// namespaces are those whose labels decide and are not known, by the place
+	// in the policy that asks for them.
+	namespaces map[string]*unknownNamespaces
+}
+
+// finding is a diag.Finding in the making; its severity is Error if none is said.
+type finding struct {
+	rule     string
+	severity diag.Severity
+	policy   string
+	subject  string
+	at       diag.Range
+	message  string
+	related  []diag.Related
+	fix      *diag.Fix
+}
+
+const (
+	warning = diag.Warning
+	info    = diag.Info
+)
+
+func (c *compilation) report(f finding) {
+	c.findings = append(c.findings, diag.Finding{
+		Rule:     f.rule,
+		Severity: cmp.Or(f.severity, diag.Error),
+		Policy:   f.policy,
+		Subject:  f.subject,
+		Range:    f.at,
+		Message:  f.message,
+		Related:  f.related,
+		Fix:      f.fix,
+	})
+}
+
+// reportOnce is report, for the first finding with the key.
+func (c *compilation) reportOnce(key string, f finding) {
+	if !c.once[key] {
+		c.once[key] = true
+		c.report(f)
+	}
+}
+
+func (c *compilation) findCluster() {
+	name := c.facts.Cluster
+	if name == "" {
+		return
+	}
+	if c.facts.cluster = c.Placement.Cluster(name); c.facts.cluster != nil || len(c.Placement.Clusters) == 0 {
+		return
+	}
+	var names []string
+	for _, cluster := range c.Placement.Clusters {
+		names = append(names, cluster.Name)
+	}
+	message := fmt.Sprintf("the document has no cluster %q", name)
+	if near, ok := diag.Nearest(name, names); ok {
+		message += fmt.Sprintf("; did you mean %q?", near)
+	} else {
+		message += "; its clusters are " + quoted(names)
+	}
+	c.report(finding{rule: "policy/unknown-cluster", message: message})
+}
+
+// compileAll compiles the policies into every template that they select.
+func (c *compilation) compileAll() {
+	x := newIndex(c.facts, c.rules)
+	for _, w := range c.Workloads {
+		for i := range w.Templates {
+			selected, uncertain := x.matching(w, &w.Templates[i])
+			for _, r := range uncertain {
+				c.namespaceUnknown(r, w.Namespace, "workloads", "namespaceLabels")
+				r.matched = true
+			}
+			if len(selected) == 0 {
+				continue
+			}
+			for _, r := range selected {
+				r.matched = true
+			}
+			d := &draft{c: c, w: w, t: &w.Templates[i], after: w.Templates[i].Pods}
+			d.layer(selected)
+			d.compile()
+			c.plan.Changes = append(c.plan.Changes, Change{
+				Workload: w, Template: i, Policies: d.policyNames(), After: d.after, Effects: d.effects,
+			})
+		}
+	}
+}
+
+func (c *compilation) finish() {
+	for _, r := range c.rules {
+		if !r.matched {
+			c.plan.Unmatched = append(c.plan.Unmatched, r.Name)
+		}
+	}
+	slices.SortFunc(c.plan.Exceptions, func(a, b ExceptionUse) int {
+		return cmp.Or(cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.Exception, b.Exception), cmp.Compare(a.Workload, b.Workload))
+	})
+	c.plan.Exceptions = slices.Compact(c.plan.Exceptions)
+}
+
+// unknownNamespaces are the namespaces whose labels one place in a policy
+// needs.
+type unknownNamespaces struct {
+	rule  *rule
+	path  []string
+	names map[string]bool
+}
+
+// namespaceUnknown notes that the labels of a namespace decide and are not known.
+func (c *compilation) namespaceUnknown(r *rule, namespace string, path ...string) {
+	if c.namespaces == nil {
+		c.namespaces = map[string]*unknownNamespaces{}
+	}
+	key := r.Name + policy.Pointer(path...)
+	u := c.namespaces[key]
+	if u == nil {
+		u = &unknownNamespaces{rule: r, path: path, names: map[string]bool{}}
+		c.namespaces[key] = u
+	}
+	u.names[namespace] = true
+}
+
+func (c *compilation) reportUnknownNamespaces() {
+	for _, key := range sortedKeys(c.namespaces) {
+		u := c.namespaces[key]
+		names := sortedKeys(u.names)
+		noun := "namespace"
+		if len(names) > 1 {
+			noun = "namespaces"
+		}
+		c.report(finding{rule: "compile/namespace-unknown", policy: u.rule.Name, at: u.rule.author.at(u.path...),
+			message: fmt.Sprintf("namespaceLabels cannot be judged, because the labels of %s %s are not known; compile with --with-cluster or select by namespaces", noun, quoted(names))})
+	}
+}
+
+func joinPath(path []string) string { return strings.Join(path, ".") }

@@ -77,7 +77,8 @@ type Effect struct {
 	Origins []Origin `json:"origins"`
 }
 
-// Origin is the line of a policy that an effect comes from.
+// Origin is the line of a policy that an effect comes from; Policy is empty
+// where the line is a pool's.
 type Origin struct {
 	Policy string     `json:"policy"`
 	Range  diag.Range `json:"range"`
@@ -96,6 +97,9 @@ type NodeEffect struct {
 	Pool      string
 	ManagedBy policy.ManagedBy
 	Taint     corev1.Taint
+	// Members are all nodes of the pool, sorted; empty where the nodes are not
+	// known.
+	Members []string
 	// Nodes are the nodes of the pool that lack the taint, sorted; empty where
 	// the nodes are not known.
 	Nodes   []string

@@ -1,0 +1,209 @@
+package compiler
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubectl-sched/kubectl-sched/compiler/capability"
+	"github.com/kubectl-sched/kubectl-sched/compiler/nodeexpr"
+	"github.com/kubectl-sched/kubectl-sched/internal/workload"
+	"github.com/kubectl-sched/kubectl-sched/policy"
+	"github.com/kubectl-sched/kubectl-sched/policy/diag"
+)
+
+// draft is one pod template while policies are compiled into it. Every intent
+// first gathers what it wishes; then each field is settled once, from the
+// manifest's value and all wishes, so that the order of policies cannot matter.
+type draft struct {
+	c     *compilation
+	w     *workload.Workload
+	t     *workload.Template
+	rules []*rule
+
+	after   workload.PodFields
+	effects []Effect
+
+	required    []statement
+	poolUses    []poolUse
+	preferred   []preferredTerm
+	tolerations []tolerationWish
+	spreads     []spreadWish
+	affinities  []affinityWish
+	scalars     []scalarWish
+	leaves      []rawLeaf
+	selectors   []selectorWish
+	rawSpreads  []placedConstraint
+
+	// final holds for the nodes that the result allows, taints aside.
+	final nodeexpr.Expr
+	// failed says that the node affinity could not be settled: what follows
+	// from it is then not judged.
+	failed bool
+}
+
+// compile gathers the wishes of the rules in force, settles the fields, and
+// looks for what still goes wrong with the result.
+func (d *draft) compile() {
+	if len(d.rules) == 0 {
+		return
+	}
+	for _, intent := range intents {
+		for _, r := range d.rules {
+			intent.gather(d, r)
+		}
+	}
+	d.settleNodeSelector()
+	d.settleRequired()
+	d.settlePreferred()
+	d.settleTolerations()
+	d.settleSpread()
+	d.settlePodAffinity()
+	d.settleScalars()
+	d.settleRaw()
+
+	d.checkPools()
+	d.checkVolumes()
+	d.checkTopology()
+	d.checkRollout()
+	d.checkDaemonSet()
+	d.checkNextRun()
+}
+
+func (d *draft) policyNames() []string {
+	names := make([]string, len(d.rules))
+	for i, r := range d.rules {
+		names[i] = r.Name
+	}
+	return names
+}
+
+// report adds a finding about this workload.
+func (d *draft) report(f finding) {
+	f.subject = d.subject()
+	d.c.report(f)
+}
+
+// subject names the workload, and the template where it has several.
+func (d *draft) subject() string {
+	if len(d.w.Templates) > 1 && d.t.Name != "" {
+		return fmt.Sprintf("%s (%s)", d.w.Ref(), d.t.Name)
+	}
+	return d.w.Ref()
+}
+
+// effect records a difference and why it is there.
+func (d *draft) effect(field string, value any, reason string, origins ...Origin) {
+	d.effects = append(d.effects, Effect{
+		Field: field, Value: value, Level: LevelBuiltin, Reason: reason, Origins: uniqueOrigins(origins),
+	})
+}
+
+func uniqueOrigins(origins []Origin) []Origin {
+	out := slices.Clone(origins)
+	slices.SortStableFunc(out, compareOrigins)
+	return slices.Compact(out)
+}
+
+func compareOrigins(a, b Origin) int {
+	if a.Policy != b.Policy {
+		return strings.Compare(a.Policy, b.Policy)
+	}
+	return a.Range.Start.Compare(b.Range.Start)
+}
+
+// carries reports whether the template can carry the field, and reports a
+// finding for the origins if not.
+func (d *draft) carries(f workload.Field, origins ...Origin) bool {
+	if _, ok := d.t.Paths[f]; ok {
+		return true
+	}
+	var can []string
+	for _, field := range workload.Fields {
+		if _, ok := d.t.Paths[field]; ok {
+			can = append(can, string(field))
+		}
+	}
+	carries := "no placement field at all"
+	if len(can) > 0 {
+		carries = "only " + strings.Join(can, ", ")
+	}
+	kind := d.w.Kind
+	if d.w.Group != "" {
+		kind = d.w.Group + "/" + kind
+	}
+	o := origins[0]
+	d.report(finding{rule: "compile/unsupported-field", policy: o.Policy, at: o.Range, related: relatedOrigins(origins[1:], "asks for it too"),
+		message: fmt.Sprintf("%s cannot carry %s, it carries %s; say it by those, select the objects that its controller makes of it on the live surface, or, if the kind does have the field, give its path under \"kinds\"", kind, f, carries)})
+	return false
+}
+
+func relatedOrigins(origins []Origin, message string) []diag.Related {
+	var out []diag.Related
+	for _, o := range origins {
+		m := message
+		if o.Policy != "" {
+			m = fmt.Sprintf("policy %q %s", o.Policy, message)
+		}
+		out = append(out, diag.Related{Range: o.Range, Message: m})
+	}
+	return out
+}
+
+// manifestAt returns where the manifest has a placement field, or something
+// below it.
+func (d *draft) manifestAt(f workload.Field, below ...any) diag.Range {
+	base, ok := d.t.Paths[f]
+	if !ok {
+		return d.w.Source.At()
+	}
+	return d.w.Source.At(append(slices.Clone(base), below...)...)
+}
+
+// affinity returns the affinity of the result, to be written to.
+func (d *draft) affinity() *corev1.Affinity {
+	if d.after.Affinity == nil {
+		d.after.Affinity = &corev1.Affinity{}
+	} else if d.t.Pods.Affinity == d.after.Affinity {
+		d.after.Affinity = d.t.Pods.Affinity.DeepCopy()
+	}
+	return d.after.Affinity
+}
+
+func (d *draft) nodeAffinity() *corev1.NodeAffinity {
+	a := d.affinity()
+	if a.NodeAffinity == nil {
+		a.NodeAffinity = &corev1.NodeAffinity{}
+	}
+	return a.NodeAffinity
+}
+
+// eligibleNodes returns the known nodes that the result allows.
+func (d *draft) eligibleNodes() []*capability.Node {
+	var key strings.Builder
+	key.WriteString(d.final.String())
+	for _, t := range d.after.Tolerations {
+		fmt.Fprintf(&key, "\n%s %s %s %s", t.Key, operatorOf(t), t.Value, t.Effect)
+	}
+	if nodes, ok := d.c.eligible[key.String()]; ok {
+		return nodes
+	}
+	nodes := d.c.facts.eligible(d.final, d.after.Tolerations)
+	d.c.eligible[key.String()] = nodes
+	return nodes
+}
+
+// isDaemonSet reports whether one pod runs on each node by construction.
+func (d *draft) isDaemonSet() bool { return d.w.Group == "apps" && d.w.Kind == "DaemonSet" }
+
+// checkNextRun says where the result reaches the pods of the next run alone.
+func (d *draft) checkNextRun() {
+	if !d.t.Immutable || d.c.Surface != policy.SurfaceLive || len(d.effects) == 0 {
+		return
+	}
+	o := d.effects[0].Origins[0]
+	d.report(finding{rule: "compile/next-run", severity: info, policy: o.Policy, at: o.Range,
+		message: fmt.Sprintf("the pod template of an existing %s cannot change, so the policy applies to the next one that is created", d.w.Kind)})
+}

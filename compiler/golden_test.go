@@ -1,0 +1,168 @@
+package compiler_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubectl-sched/kubectl-sched/compiler"
+	"github.com/kubectl-sched/kubectl-sched/policy/diag"
+)
+
+// TestGolden compiles each case of testdata and compares the outcome with the
+// file "want" in it; UPDATE=1 writes that file anew.
+//
+// A case has policy.yaml (a Placement as people would say it in YAML, so that
+// every field has a line), manifests.yaml, and cluster.yaml (what is known of
+// the cluster).
+func TestGolden(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no cases: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			t.Parallel()
+			archive, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			request := requestOf(t, archive)
+			plan, findings := compiler.Compile(request)
+			checkPlan(t, plan)
+			got := describe(t, plan, findings)
+			if os.Getenv("UPDATE") != "" {
+				setFile(archive, "want", got)
+				if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if diff := cmp.Diff(string(fileOf(archive, "want")), got); diff != "" {
+				t.Errorf("outcome differs (-want +got), UPDATE=1 rewrites it:\n%s", diff)
+			}
+		})
+	}
+}
+
+// checkPlan holds every plan to what must be true of all of them.
+func checkPlan(t testing.TB, plan *compiler.Plan) {
+	t.Helper()
+	check := func(what string, reason string, origins []compiler.Origin) {
+		if reason == "" || len(origins) == 0 {
+			t.Errorf("%s has reason %q and %d origins", what, reason, len(origins))
+		}
+		for _, o := range origins {
+			if !o.Range.Start.IsValid() {
+				t.Errorf("%s has an origin without a position", what)
+			}
+		}
+	}
+	for _, c := range plan.Changes {
+		for _, e := range c.Effects {
+			check(c.Workload.Ref()+" "+e.Field, e.Reason, e.Origins)
+			if e.Value == nil || e.Level == "" {
+				t.Errorf("%s %s: effect without value or level", c.Workload.Ref(), e.Field)
+			}
+		}
+		before, after := yamlOf(t, c.Workload.Templates[c.Template].Pods), yamlOf(t, c.After)+yamlOf(t, c.After.Raw)
+		if changed := before+"null\n" != after; changed != (len(c.Effects) > 0) {
+			t.Errorf("%s: changed is %v, with %d effects", c.Workload.Ref(), changed, len(c.Effects))
+		}
+	}
+	for _, o := range plan.Objects {
+		check("PriorityClass "+o.PriorityClass.Name, o.Reason, o.Origins)
+	}
+	for _, n := range plan.Nodes {
+		check("pool "+n.Pool, n.Reason, n.Origins)
+	}
+}
+
+func describe(t testing.TB, plan *compiler.Plan, findings diag.Findings) string {
+	t.Helper()
+	var b strings.Builder
+	for _, f := range findings {
+		fmt.Fprintf(&b, "%s %s %s\n", f.Severity, f.Rule, f)
+		for _, r := range f.Related {
+			fmt.Fprintf(&b, "    %s: %s\n", r.Range.Start, r.Message)
+		}
+		if f.Fix != nil {
+			fmt.Fprintf(&b, "    fix: %s\n", f.Fix.Message)
+		}
+	}
+	for _, c := range plan.Changes {
+		fmt.Fprintf(&b, "\n== %s", c.Workload.Ref())
+		if name := c.Workload.Templates[c.Template].Name; name != "" {
+			fmt.Fprintf(&b, " (%s)", name)
+		}
+		fmt.Fprintf(&b, " by %s\n", strings.Join(c.Policies, ", "))
+		for _, e := range c.Effects {
+			value, err := json.Marshal(e.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintf(&b, "+ %s: %s\n  %s\n", e.Field, value, e.Reason)
+			for _, o := range e.Origins {
+				fmt.Fprintf(&b, "  %s %s\n", o.Policy, o.Range.Start)
+			}
+		}
+		if len(c.Effects) > 0 {
+			b.WriteString(yamlOf(t, c.After))
+			if c.After.Raw != nil {
+				b.WriteString("raw:\n" + indent(yamlOf(t, c.After.Raw)))
+			}
+		}
+	}
+	for _, o := range plan.Objects {
+		fmt.Fprintf(&b, "\n== object\n%s", yamlOf(t, o.PriorityClass))
+	}
+	for _, n := range plan.Nodes {
+		fmt.Fprintf(&b, "\n== pool %s, managed by %s: taint %s=%s:%s, missing on %v\n", n.Pool, n.ManagedBy, n.Taint.Key, n.Taint.Value, n.Taint.Effect, n.Nodes)
+	}
+	for _, e := range plan.Exceptions {
+		fmt.Fprintf(&b, "\n== exception %s of %s spares %s until %s: %s (%s)\n", e.Exception, e.Policy, e.Workload, e.Expires, e.Reason, e.Range.Start)
+	}
+	if len(plan.Unmatched) > 0 {
+		fmt.Fprintf(&b, "\n== unmatched: %s\n", strings.Join(plan.Unmatched, ", "))
+	}
+	return b.String()
+}
+
+func yamlOf(t testing.TB, v any) string {
+	t.Helper()
+	data, err := yaml.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+func indent(s string) string { return "  " + strings.ReplaceAll(strings.TrimSuffix(s, "\n"), "\n", "\n  ") + "\n" }
+
+func fileOf(a *txtar.Archive, name string) []byte {
+	for _, f := range a.Files {
+		if f.Name == name {
+			return bytes.Clone(f.Data)
+		}
+	}
+	return nil
+}
+
+func setFile(a *txtar.Archive, name, data string) {
+	for i := range a.Files {
+		if a.Files[i].Name == name {
+			a.Files[i].Data = []byte(data)
+			return
+		}
+	}
+	a.Files = append(a.Files, txtar.File{Name: name, Data: []byte(data)})
+}

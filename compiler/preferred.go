@@ -1,0 +1,117 @@
+package compiler
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubectl-sched/kubectl-sched/internal/workload"
+)
+
+// maxWeight is the API's highest weight of a preference.
+const maxWeight = 100
+
+// weighedTerm is a preferred term with all that asks for it.
+type weighedTerm struct {
+	term    corev1.NodeSelectorTerm
+	key     string
+	weight  int32
+	reason  string
+	origins []Origin
+}
+
+// settlePreferred unites the preferred terms of the policies with the
+// manifest's. Equal terms of policies add up; one that the manifest has too is
+// raised to the policies' weight, if that is more.
+func (d *draft) settlePreferred() {
+	wished := addUp(d.preferred)
+	if len(wished) == 0 {
+		return
+	}
+	var own []corev1.PreferredSchedulingTerm
+	if a := d.after.Affinity; a != nil && a.NodeAffinity != nil {
+		own = a.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution
+	}
+	out := slices.Clone(own)
+	var changed []weighedTerm
+	for _, w := range wished {
+		i := slices.IndexFunc(out, func(t corev1.PreferredSchedulingTerm) bool { return keyOf(canonicalTerm(t.Preference)) == w.key })
+		switch {
+		case i < 0:
+			out = append(out, corev1.PreferredSchedulingTerm{Weight: w.weight, Preference: w.term})
+		case out[i].Weight >= w.weight:
+			continue
+		default:
+			out[i].Weight = w.weight
+		}
+		changed = append(changed, w)
+	}
+	if len(changed) == 0 {
+		return
+	}
+	var origins []Origin
+	for _, w := range changed {
+		origins = append(origins, w.origins...)
+	}
+	if !d.carries(workload.Affinity, uniqueOrigins(origins)...) {
+		return
+	}
+	d.nodeAffinity().PreferredDuringSchedulingIgnoredDuringExecution = out
+	for _, w := range changed {
+		d.effect(preferredField, corev1.PreferredSchedulingTerm{Weight: w.weight, Preference: w.term}, w.reason, w.origins...)
+	}
+}
+
+// addUp joins equal terms and adds their weights, up to the API's limit. The
+// result is in the order of weight, then of the terms.
+func addUp(terms []preferredTerm) []weighedTerm {
+	var out []weighedTerm
+	for _, t := range terms {
+		key := keyOf(canonicalTerm(t.term))
+		i := slices.IndexFunc(out, func(w weighedTerm) bool { return w.key == key })
+		if i < 0 {
+			out = append(out, weighedTerm{term: t.term, key: key, weight: t.weight, reason: t.reason, origins: []Origin{t.origin}})
+			continue
+		}
+		out[i].weight += t.weight
+		out[i].origins = append(out[i].origins, t.origin)
+	}
+	for i := range out {
+		if out[i].weight > maxWeight {
+			out[i].weight = maxWeight
+			out[i].reason += "; the policies' weights add up to more than 100, which is the most that the API takes"
+		} else if len(out[i].origins) > 1 {
+			out[i].reason += "; the weight is the sum of the policies'"
+		}
+	}
+	slices.SortStableFunc(out, func(a, b weighedTerm) int {
+		return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(a.key, b.key))
+	})
+	return out
+}
+
+// canonicalTerm returns the term with everything in order.
+func canonicalTerm(t corev1.NodeSelectorTerm) corev1.NodeSelectorTerm {
+	t = *t.DeepCopy()
+	for _, list := range [][]corev1.NodeSelectorRequirement{t.MatchExpressions, t.MatchFields} {
+		for _, r := range list {
+			slices.Sort(r.Values)
+		}
+		slices.SortFunc(list, func(a, b corev1.NodeSelectorRequirement) int {
+			return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Operator, b.Operator), slices.Compare(a.Values, b.Values))
+		})
+	}
+	return t
+}
+
+// keyOf writes an API value as a key to compare it by. The API's types always
+// have a JSON form.
+func keyOf(v any) string {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return err.Error()
+	}
+	return string(data)
+}

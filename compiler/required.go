@@ -1,0 +1,257 @@
+package compiler
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubectl-sched/kubectl-sched/compiler/nodeexpr"
+	"github.com/kubectl-sched/kubectl-sched/internal/workload"
+	"github.com/kubectl-sched/kubectl-sched/policy/diag"
+)
+
+// settleRequired AND-s what the policies require of nodes with each other and
+// with what the manifest requires.
+func (d *draft) settleRequired() {
+	selector := nodeexpr.FromLabels(d.after.NodeSelector)
+	var own *corev1.NodeSelector
+	if a := d.after.Affinity; a != nil && a.NodeAffinity != nil {
+		own = a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+	}
+	ownExpr, err := nodeexpr.FromSelector(own)
+	if err != nil {
+		d.failed, d.final = true, selector
+		if len(d.required) > 0 {
+			d.report(finding{rule: "workload/bad-node-affinity", at: d.manifestAt(workload.Affinity, "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"),
+				message: fmt.Sprintf("the manifest's required node affinity cannot be read: %s", err)})
+		}
+		return
+	}
+	base, err := nodeexpr.And(1<<20, selector, ownExpr)
+	d.final = base
+	if err != nil || base.IsFalse() {
+		d.failed = true
+		if len(d.required) > 0 {
+			d.report(finding{rule: "workload/contradiction", at: d.manifestAt(workload.Affinity, "nodeAffinity"),
+				message: "the manifest's own nodeSelector and node affinity exclude each other, so its pods can run nowhere; correct the manifest"})
+		}
+		return
+	}
+	var needed []statement
+	for _, s := range d.required {
+		if !nodeexpr.Implies(base, s.expr) {
+			needed = append(needed, s)
+		}
+	}
+	if len(needed) == 0 {
+		return
+	}
+	exprs := make([]nodeexpr.Expr, len(needed))
+	for i, s := range needed {
+		exprs[i] = s.expr
+	}
+	added, err := nodeexpr.And(maxTerms, exprs...)
+	if err == nil {
+		d.final, err = nodeexpr.And(maxTerms, base, added)
+	}
+	switch {
+	case errors.Is(err, nodeexpr.ErrTooMany):
+		d.tooManyTerms(needed)
+		return
+	case d.final.IsFalse():
+		d.failed = true
+		d.reportContradiction(selector, ownExpr, base, needed)
+		return
+	}
+	d.writeRequired(needed, added, selector, own)
+}
+
+func (d *draft) tooManyTerms(needed []statement) {
+	d.failed = true
+	o := needed[0].origin
+	d.report(finding{rule: "compile/too-many-terms", policy: o.Policy, at: o.Range, related: relatedStatements(needed[1:], "requires"),
+		message: fmt.Sprintf("together with the manifest's the required node affinity comes to more than %d terms; give the nodes that are meant one label of their own and require that", maxTerms)})
+}
+
+// writeRequired writes the conjunction into the field, and the effects.
+func (d *draft) writeRequired(needed []statement, added, selector nodeexpr.Expr, own *corev1.NodeSelector) {
+	if d.writeNodeSelector(needed, added) {
+		return
+	}
+	if !d.carries(workload.Affinity, statementOrigins(needed)...) {
+		d.failed = true
+		return
+	}
+	terms := conjoin(own, added, selector)
+	if len(terms) > maxTerms {
+		d.tooManyTerms(needed)
+		return
+	}
+	d.nodeAffinity().RequiredDuringSchedulingIgnoredDuringExecution = &corev1.NodeSelector{NodeSelectorTerms: terms}
+	for _, group := range groupStatements(needed) {
+		d.effect(requiredField, group[0].expr.Terms(), requiredReason, statementOrigins(group)...)
+	}
+}
+
+// writeNodeSelector says the requirement by nodeSelector where the kind carries
+// that and no affinity, and it can be said so.
+func (d *draft) writeNodeSelector(needed []statement, added nodeexpr.Expr) bool {
+	_, affinity := d.t.Paths[workload.Affinity]
+	_, selector := d.t.Paths[workload.NodeSelector]
+	if affinity || !selector {
+		return false
+	}
+	labels, ok := added.AsLabels()
+	if !ok {
+		return false
+	}
+	d.after.NodeSelector = maps.Clone(d.after.NodeSelector)
+	if d.after.NodeSelector == nil {
+		d.after.NodeSelector = map[string]string{}
+	}
+	maps.Copy(d.after.NodeSelector, labels)
+	for _, group := range groupStatements(needed) {
+		value, _ := group[0].expr.AsLabels()
+		d.effect(string(workload.NodeSelector), value, "nodeSelector says exactly this, and the kind carries no affinity", statementOrigins(group)...)
+	}
+	return true
+}
+
+// conjoin returns the manifest's terms, each AND-ed with each of the added
+// ones, in the manifest's order and wording, without those that no node with
+// the nodeSelector can meet and those that others make redundant.
+func conjoin(own *corev1.NodeSelector, added, selector nodeexpr.Expr) []corev1.NodeSelectorTerm {
+	if own == nil {
+		return possible(added, selector).Terms()
+	}
+	type piece struct {
+		like corev1.NodeSelectorTerm
+		expr nodeexpr.Expr
+	}
+	var pieces []piece
+	for _, like := range own.NodeSelectorTerms {
+		e, err := nodeexpr.FromTerm(like)
+		if err != nil {
+			continue
+		}
+		product, err := nodeexpr.And(maxTerms*maxTerms, e, added)
+		if err != nil {
+			continue
+		}
+		for _, s := range possible(product, selector).Split() {
+			pieces = append(pieces, piece{like, s})
+		}
+	}
+	var kept []piece
+	for i, p := range pieces {
+		redundant := false
+		for j, o := range pieces {
+			if i != j && nodeexpr.Implies(p.expr, o.expr) && (j < i || !nodeexpr.Implies(o.expr, p.expr)) {
+				redundant = true
+				break
+			}
+		}
+		if !redundant {
+			kept = append(kept, p)
+		}
+	}
+	var terms []corev1.NodeSelectorTerm
+	for _, p := range kept {
+		terms = append(terms, p.expr.TermsLike(p.like)...)
+	}
+	return terms
+}
+
+// possible drops the terms that no node with the selector can meet.
+func possible(e, selector nodeexpr.Expr) nodeexpr.Expr {
+	var kept []nodeexpr.Expr
+	for _, t := range e.Split() {
+		if both, err := nodeexpr.And(maxTerms, t, selector); err == nil && !both.IsFalse() {
+			kept = append(kept, t)
+		}
+	}
+	return nodeexpr.Or(kept...)
+}
+
+// reportContradiction says which requirements exclude each other: one and the
+// manifest, else two, else all of them.
+func (d *draft) reportContradiction(selector, own, base nodeexpr.Expr, needed []statement) {
+	excludes := func(exprs ...nodeexpr.Expr) bool {
+		e, err := nodeexpr.And(maxTerms*maxTerms, exprs...)
+		return err == nil && e.IsFalse()
+	}
+	found := false
+	for _, s := range needed {
+		if !excludes(base, s.expr) {
+			continue
+		}
+		found = true
+		manifest, field, at := own, "node affinity", d.manifestAt(workload.Affinity, "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
+		if excludes(selector, s.expr) {
+			manifest, field, at = selector, "nodeSelector", d.manifestAt(workload.NodeSelector)
+		}
+		d.report(finding{rule: "compile/contradiction", policy: s.origin.Policy, at: s.origin.Range,
+			message: fmt.Sprintf("the policy needs nodes with %q, but the manifest's %s needs %q, and no node can be both; change one of them", s.expr, field, manifest),
+			related: []diag.Related{{Range: at, Message: fmt.Sprintf("the manifest's %s", field)}}})
+	}
+	for i, a := range needed {
+		for _, b := range needed[i+1:] {
+			if !excludes(a.expr, b.expr) {
+				continue
+			}
+			found = true
+			d.report(finding{rule: "compile/contradiction", policy: a.origin.Policy, at: a.origin.Range,
+				message: fmt.Sprintf("%q here and %q of %s exclude each other, so that no node can take the pods; change one of them", a.expr, b.expr, otherPolicy(a, b)),
+				related: relatedStatements([]statement{b}, "requires")})
+		}
+	}
+	if !found {
+		a := needed[0]
+		related := relatedStatements(needed[1:], "requires")
+		if !base.IsTrue() {
+			related = append(related, diag.Related{Range: d.manifestAt(workload.Affinity), Message: fmt.Sprintf("the manifest requires %q", base)})
+		}
+		d.report(finding{rule: "compile/contradiction", policy: a.origin.Policy, at: a.origin.Range, related: related,
+			message: "all that is required of nodes together leaves none; change one of the requirements"})
+	}
+}
+
+func otherPolicy(a, b statement) string {
+	if a.origin.Policy == b.origin.Policy {
+		return "the same policy"
+	}
+	return fmt.Sprintf("policy %q", b.origin.Policy)
+}
+
+func relatedStatements(statements []statement, verb string) []diag.Related {
+	var out []diag.Related
+	for _, s := range statements {
+		out = append(out, diag.Related{Range: s.origin.Range, Message: fmt.Sprintf("policy %q %s %q", s.origin.Policy, verb, s.expr)})
+	}
+	return out
+}
+
+func statementOrigins(statements []statement) []Origin {
+	out := make([]Origin, len(statements))
+	for i, s := range statements {
+		out[i] = s.origin
+	}
+	return out
+}
+
+// groupStatements puts together those that say the same.
+func groupStatements(statements []statement) [][]statement {
+	var out [][]statement
+	for _, s := range statements {
+		i := slices.IndexFunc(out, func(g []statement) bool { return nodeexpr.Equal(g[0].expr, s.expr) })
+		if i < 0 {
+			out = append(out, []statement{s})
+			continue
+		}
+		out[i] = append(out[i], s)
+	}
+	return out
+}

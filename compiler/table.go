@@ -1,0 +1,97 @@
+package compiler
+
+// Intent is one entry of the table of what a policy can say, and of how it is
+// carried out.
+type Intent struct {
+	// Name is the field of a policy.
+	Name string
+	// Doc says what it means, in sentences.
+	Doc string
+	// Example is CUE: the inside of a policy.
+	Example string
+	// Fields are the built-in fields, or the objects, that it compiles to.
+	Fields []string
+	// Limits says what the built-in fields cannot say of it, and what happens
+	// then.
+	Limits string
+
+	// gather adds what the rule asks of the draft's template.
+	gather func(*draft, *rule)
+}
+
+// Intents returns the table, in the order of the documentation.
+func Intents() []Intent { return append([]Intent(nil), intents...) }
+
+// intents must not be changed; it is a variable only because Go has no constant
+// slices.
+var intents = []Intent{
+	{
+		Name: "nodes",
+		Doc: "Which nodes the pods must, must not, should and should not run on: by pool, label, zone, region, architecture, operating system or name. " +
+			"require means every field. forbid forbids what meets any one of its fields: each pool, each label and each list by itself. " +
+			"prefer and disfavor give weights; ranked lists several descriptions, the first the most preferred or the least wanted. " +
+			"A label's value is one or several literals, \"*\" for any, or \">8\" and \"<8\" for numbers. " +
+			"Requirements of several policies and of the manifest must all hold; preferences add up. " +
+			"A required pool that is dedicated is tolerated too, if it grants the workload.",
+		Example: "nodes: {\n\trequire: pools: [\"gpu\"]\n\tforbid: labels: \"example.com/retiring\": \"*\"\n\tprefer: {zones: [\"eu-1a\"], weight: 20}\n}",
+		Fields: []string{
+			requiredField + " (each term of the manifest AND each of ours)",
+			preferredField,
+			"nodeSelector, for kinds that carry no affinity",
+			"tolerations, for dedicated pools",
+		},
+		Limits: "Node affinity has no globs, and no exact opposite of a comparison: \"forbid\" of \">8\" is an error that says what to write instead. A node by its name is matchFields metadata.name, never the hostname label, which may differ. At most 64 terms may come about.",
+		gather: gatherNodes,
+	},
+	{
+		Name: "spread",
+		Doc: "Keeps the numbers of pods in the domains of one topology key alike: zone, region, node, a name of the cluster's topology, or a node label. " +
+			"Several policies on one key join: require beats prefer, the lowest maxSkew and the highest minDomains count. " +
+			"Without minDomains, a required spread asks for all domains that are known, but for no more than there are pods, and at least for two; of nodes, which come and go, always for two.",
+		Example: "spread: {\n\tzone: {strength: \"require\", maxSkew: 1}\n\tnode: strength: \"prefer\"\n}",
+		Fields:  []string{"topologySpreadConstraints"},
+		Limits:  "A constraint counts pods of one namespace, by their labels alone, and must count the pods it is for; everything else is an error. A DaemonSet's pods are one on each node already, so a spread over nodes says nothing, and one that is required over anything else is an error.",
+		gather:  gatherSpread,
+	},
+	{
+		Name:    "together",
+		Doc:     "Puts the pods into the domain in which others are: those of the same workload, of all that the policy selects, or those with labels.",
+		Example: "together: cache: {on: \"zone\", strength: \"prefer\", of: labels: app: \"redis\"}",
+		Fields:  []string{"affinity.podAffinity"},
+		Limits:  "Pods are counted by labels, without globs; namespaces by name, by \"*\", or by a glob where the namespaces are known.",
+		gather:  gatherTogether,
+	},
+	{
+		Name:    "apart",
+		Doc:     "Keeps the pods out of the domains in which others are: those of the same workload, of all that the policy selects, or those with labels, such as a workload that competes for the same resource.",
+		Example: "apart: replicas: {on: \"node\", strength: \"require\"}",
+		Fields:  []string{"affinity.podAntiAffinity"},
+		Limits:  "As for together. Required over nodes it can hang a rollout, when every node has a pod and none may go first; that is predicted where the nodes are known.",
+		gather:  gatherApart,
+	},
+	{
+		Name: "tolerate",
+		Doc: "Lets the pods onto tainted nodes without sending them there: those of a pool that grants it, or with a taint. " +
+			"all tolerates every taint; with exceptPools every one that is known but theirs, and keeps off their nodes.",
+		Example: "tolerate: {\n\tpools: [\"spot\"]\n\ttaints: lost: {key: \"node.kubernetes.io/unreachable\", effect: \"NoExecute\", seconds: 30}\n}",
+		Fields:  []string{"tolerations", requiredField + ", for exceptPools"},
+		Limits:  "The API cannot tolerate all taints but some, so with exceptPools the known ones are listed: the built-in, those of the other pools, those of the known nodes. A taint that comes up later needs another run.",
+		gather:  gatherTolerate,
+	},
+	{
+		Name:    "priority",
+		Doc:     "Gives the pods a PriorityClass. With value the class is made, with the preemption that is said.",
+		Example: "priority: {class: \"batch-low\", value: 100, preemption: \"never\"}",
+		Fields:  []string{"priorityClassName", "preemptionPolicy", "PriorityClass"},
+		Limits:  "A pod has one class, and a class one value: whatever differs is an error. Preemption belongs to the class, and admission refuses pods that say otherwise.",
+		gather:  gatherPriority,
+	},
+	{
+		Name:    "raw",
+		Doc:     "A fragment of a pod spec, for what no intent says. Placement fields unite with the manifest's as those of the intents do; other maps merge, and other values are set where the manifest has none or the same.",
+		Example: "raw: pod: {\n\truntimeClassName: \"gvisor\"\n\tterminationGracePeriodSeconds: 60\n}",
+		Fields:  []string{"any field of the pod spec"},
+		Limits:  "A value that differs from the manifest's is an error, as is an unknown field, or a fragment for a kind that carries placement fields alone.",
+		gather:  gatherRaw,
+	},
+}
