@@ -226,3 +226,36 @@ func (d Doc) byteColumn(line, column int) int {
 	}
 	return at - start + 1
 }
+
+// LineStart returns the offset at which the line with the given offset begins.
+func LineStart(src []byte, offset int) int {
+	for offset > 0 && !endsInBreak(src[max(0, offset-3):offset]) {
+		offset--
+	}
+	return offset
+}
+
+// LineEnd returns the offset of the break that ends the line with the given
+// offset, or of the end of the text.
+func LineEnd(src []byte, offset int) int {
+	for ; offset < len(src); offset++ {
+		if breakLen(src[offset:]) > 0 {
+			return offset
+		}
+	}
+	return offset
+}
+
+// BreakBefore returns how many bytes the line break that ends at the offset
+// has; 0 if none does.
+func BreakBefore(src []byte, offset int) int {
+	if offset >= 2 && src[offset-2] == '\r' && src[offset-1] == '\n' {
+		return 2
+	}
+	for n := 1; n <= 3 && n <= offset; n++ {
+		if breakLen(src[offset-n:offset]) == n {
+			return n
+		}
+	}
+	return 0
+}

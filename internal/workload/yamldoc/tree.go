@@ -75,10 +75,8 @@ func (n *Node) Index(key string) int {
 		return -1
 	}
 	for i := len(n.Keys) - 1; i >= 0; i-- {
-		if k := n.Keys[i]; !k.Merge && k.Kind == Scalar {
-			if s, err := keyString(k.Value); err == nil && s == key {
-				return i
-			}
+		if s, ok := KeyOf(n.Keys[i]); ok && s == key {
+			return i
 		}
 	}
 	return -1
@@ -106,6 +104,41 @@ func (d Doc) Tree() (*Node, error) {
 	if problem != nil {
 		return nil, problem
 	}
+	return d.tree(root)
+}
+
+// TreeValue is Tree and Decode in one parse. The first problem of either is the
+// error.
+func (d Doc) TreeValue() (*Node, any, error) {
+	c := converter{doc: d}
+	var tree *Node
+	var value any
+	if d.JSON {
+		n, problem := d.parseJSON()
+		if problem != nil {
+			return nil, nil, problem
+		}
+		tree, value = n, c.tree(n)
+	} else {
+		root, problem := d.parse()
+		if problem != nil {
+			return nil, nil, problem
+		}
+		if root != nil {
+			value = c.value(root)
+		}
+		var err error
+		if tree, err = d.tree(root); err != nil {
+			return nil, nil, err
+		}
+	}
+	if len(c.problems) > 0 {
+		return nil, nil, c.problems[0]
+	}
+	return tree, value, nil
+}
+
+func (d Doc) tree(root *yaml.Node) (*Node, error) {
 	if root == nil {
 		return nil, nil
 	}
@@ -427,4 +460,15 @@ func trimBreak(src []byte, start, next int) int {
 		}
 	}
 	return next
+}
+
+// KeyOf returns the string that a key is in JSON; false for the merge key and
+// for keys that are no scalars.
+func KeyOf(key *Node) (string, bool) {
+	key = key.Resolve()
+	if key.Merge || key.Kind != Scalar {
+		return "", false
+	}
+	s, err := keyString(key.Value)
+	return s, err == nil
 }

@@ -1,8 +1,8 @@
 package yamldoc
 
 import (
-	"bytes"
 	"encoding/json"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -36,12 +36,15 @@ func TestDecodeAsKubectlDoes(t *testing.T) {
 	}
 }
 
+// oddTag matches the tag "!" and verbatim tags.
+var oddTag = regexp.MustCompile(`(^|[^!])!([^!a-z]|$)`)
+
 // checkDecode holds Decode against the library that kubectl reads YAML with.
 func checkDecode(t *testing.T, src []byte) {
 	t.Helper()
 	for _, d := range Split(src) {
 		got, problems := d.Decode()
-		if len(problems) > 0 || d.JSON || bytes.Contains(src, []byte("! ")) || bytes.HasSuffix(src, []byte("!")) || bytes.Contains(src, []byte("!\n")) {
+		if len(problems) > 0 || d.JSON || oddTag.Match(src) {
 			continue // our parser does not tell the tag "!" from none
 		}
 		var want any

@@ -1,11 +1,19 @@
 // Package yamledit changes values in YAML and JSON text and leaves every other
 // byte as it is: comments, key order, indentation, quoting, line ends, anchors.
 //
-// It maps a text and a list of edits to the new text. It must not know
-// Kubernetes objects or why something is edited.
+// It maps a text and a list of edits to the new text. Each edit is carried out
+// as the least change of text that makes the document mean the new value, and
+// the result is read again and compared before it is returned. The package must
+// not know Kubernetes objects or why something is edited.
 package yamledit
 
-import "errors"
+import (
+	"bytes"
+	"fmt"
+	"slices"
+
+	"github.com/kubectl-sched/kubectl-sched/internal/workload/yamldoc"
+)
 
 // Edit sets or deletes the value at one place of a document.
 type Edit struct {
@@ -20,12 +28,147 @@ type Edit struct {
 }
 
 // Apply returns src with the edits made to its document of that index, counted
-// from 0. All other bytes stay as they are.
+// as yamldoc.Split does. The edits are made one after the other, so that list
+// indices are those after the edits before. All other bytes stay as they are:
+// where a value was added and is deleted again, the text is what it was.
+//
+// Other users of an anchor keep their value: an alias whose value would change
+// by an edit of the anchor, or that an edit leads through, is written out.
+//
+// Errors name what in the text cannot be edited.
 func Apply(src []byte, doc int, edits []Edit) ([]byte, error) {
 	return ApplyAll(src, map[int][]Edit{doc: edits})
 }
 
 // ApplyAll is Apply for several documents of one text at once.
 func ApplyAll(src []byte, edits map[int][]Edit) ([]byte, error) {
-	return nil, errors.ErrUnsupported
+	docs := yamldoc.Split(src)
+	var out []byte
+	done := 0
+	for _, d := range docs {
+		if len(edits[d.Index]) == 0 {
+			continue
+		}
+		text, err := applyDoc(src, d, edits[d.Index])
+		if err != nil {
+			return nil, err
+		}
+		if text == nil {
+			continue
+		}
+		if out == nil {
+			out = make([]byte, 0, len(src)+len(text))
+		}
+		out = append(append(out, src[done:d.Start]...), text...)
+		done = d.End
+	}
+	for i := range edits {
+		if i < 0 || i >= len(docs) {
+			return nil, fmt.Errorf("there is no document %d among %d", i, len(docs))
+		}
+	}
+	if out == nil {
+		return src, nil
+	}
+	return append(out, src[done:]...), nil
+}
+
+// applyDoc returns the document's new text, nil if it stays as it is.
+func applyDoc(src []byte, d yamldoc.Doc, edits []Edit) ([]byte, error) {
+	tree, old, err := d.TreeValue()
+	if err != nil {
+		return nil, err
+	}
+	target := old
+	for _, e := range edits {
+		if target, err = set(target, e.Path, e); err != nil {
+			line, _ := d.Position(d.Start)
+			return nil, fmt.Errorf("line %d: %s: %w", line, pathString(e.Path), err)
+		}
+	}
+	if equal(old, target) {
+		return nil, nil
+	}
+	if tree == nil {
+		return nil, fmt.Errorf("line %d: the document is empty", d.Line)
+	}
+	w := &writer{src: src, doc: d, style: detect(src, d, tree), anchors: map[*yamldoc.Node]any{}}
+	if err := w.diff(place{node: tree}, old, target); err != nil {
+		return nil, err
+	}
+	text, err := w.result()
+	if err != nil {
+		return nil, err
+	}
+	if err := check(text, target); err != nil {
+		return nil, fmt.Errorf("line %d: this document cannot be edited without changing other parts of it (%w); simplify its layout by hand", d.Line, err)
+	}
+	return text, nil
+}
+
+// check reads the edited text again: what it says counts, not what we meant.
+func check(text []byte, target any) error {
+	docs := yamldoc.Split(text)
+	if len(docs) != 1 {
+		return fmt.Errorf("it would become %d documents", len(docs))
+	}
+	got, problems := docs[0].Decode()
+	if len(problems) > 0 {
+		return problems[0]
+	}
+	if !equal(got, target) {
+		return fmt.Errorf("its other values would change")
+	}
+	return nil
+}
+
+// patch replaces the bytes from start to end.
+type patch struct {
+	start, end int
+	text       string
+}
+
+// writer collects the patches of one document.
+type writer struct {
+	src     []byte
+	doc     yamldoc.Doc
+	style   style
+	patches []patch
+	// anchors has the anchored nodes that change, and their new values.
+	anchors map[*yamldoc.Node]any
+}
+
+func (w *writer) replace(start, end int, text string) {
+	w.patches = append(w.patches, patch{start, end, text})
+}
+
+// result applies the patches.
+func (w *writer) result() ([]byte, error) {
+	slices.SortStableFunc(w.patches, func(a, b patch) int {
+		if a.start != b.start {
+			return a.start - b.start
+		}
+		return a.end - b.end // what is inserted comes before what is replaced
+	})
+	var out bytes.Buffer
+	at := w.doc.Start
+	for _, p := range w.patches {
+		if p.start < at {
+			if p.text != "" {
+				return nil, w.errorf(p.start, "two changes overlap here; simplify the layout by hand")
+			}
+			at = max(at, p.end) // two deletions share a line break
+			continue
+		}
+		out.Write(w.src[at:p.start])
+		out.WriteString(p.text)
+		at = p.end
+	}
+	out.Write(w.src[at:w.doc.End])
+	return out.Bytes(), nil
+}
+
+func (w *writer) errorf(offset int, format string, args ...any) error {
+	line, column := w.doc.Position(offset)
+	return &yamldoc.Problem{Line: line, Column: column, Message: fmt.Sprintf(format, args...)}
 }
