@@ -38,6 +38,10 @@ type Workload struct {
 	// Record is what an earlier run of ours says it owns in the object; nil if
 	// it owns nothing.
 	Record *ownership.Record
+	// Remembered says that the live object has no such annotation any more, and
+	// that Record, as well as the annotation in Object, comes from the state of
+	// the set.
+	Remembered bool
 	// Object is the whole object as it was read, ours included; read only.
 	Object map[string]any
 	// Source is where it came from.

@@ -1,0 +1,350 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-sched/kubectl-sched/internal/workload/ownership"
+	"github.com/kubectl-sched/kubectl-sched/policy/diag"
+)
+
+// DefaultHistoryLimit is how many revisions are kept.
+const DefaultHistoryLimit = 10
+
+// RunOptions say how to carry out a change set.
+type RunOptions struct {
+	// MaxUnavailable is how many workloads may be in the middle of a rollout that
+	// the run caused; 0 for no bound.
+	MaxUnavailable int
+	// RolloutTimeout bounds the wait for one workload's rollout under
+	// MaxUnavailable.
+	RolloutTimeout time.Duration
+	// HistoryLimit is how many revisions are kept; 0 for DefaultHistoryLimit.
+	HistoryLimit int
+	// Forget removes the state of the set in the end: there is nothing left of it.
+	Forget bool
+}
+
+// Outcome is what a run has done.
+type Outcome struct {
+	// Revision is the number of the revision that is in force now; 0 for none.
+	Revision int
+	// Unchanged says that everything already was as it shall be, and that nothing
+	// was written.
+	Unchanged bool
+	// Updated, Withdrawn, Nodes and Classes count what was written.
+	Updated, Withdrawn, Nodes, Classes int
+}
+
+// Run carries out the change set, in phases: our PriorityClasses, nodes,
+// workloads, what is withdrawn and pruned. A revision is opened before the first
+// of these writes and closed after the last.
+//
+// Findings are objects that the API server refused; the rest has been done, but
+// nothing was pruned, and the revision says that it failed. An error means that
+// the run ended early: the revision stays open, and running the command again
+// finishes it.
+func (a *Applier) Run(ctx context.Context, cs *ChangeSet, o RunOptions) (Outcome, diag.Findings, error) {
+	if cs.Empty() && !o.Forget {
+		outcome := Outcome{Unchanged: true}
+		if latest := cs.state.Latest(); latest != nil {
+			outcome.Revision = latest.Number
+		}
+		return outcome, nil, nil
+	}
+	findings, err := a.Preflight(ctx, cs)
+	if err != nil || findings.HasErrors() {
+		return Outcome{}, findings, err
+	}
+	revision := a.revision(ctx, cs)
+	store := a.store(cs.Set)
+	parent, err := store.saveParent(ctx, cs.state.parent, cs.Scope, len(cs.Classes) > 0)
+	if err != nil {
+		return Outcome{}, findings, err
+	}
+	if err := store.open(ctx, parent, revision); err != nil {
+		return Outcome{}, findings, err
+	}
+
+	r := &run{Applier: a, cs: cs, options: o}
+	if err := r.phases(ctx); err != nil {
+		return r.outcome, append(findings, r.findings...), fmt.Errorf("%s stopped after %d of %d writes, in revision %d; run the command again to finish it: %w",
+			cs.Cause, r.done, r.total, revision.Number, err)
+	}
+	findings = append(findings, r.findings...)
+	end := Complete
+	if r.findings.HasErrors() {
+		end = Failed
+	}
+	if o.Forget && end == Complete {
+		for _, old := range append(slices.Clone(cs.state.Revisions), revision) {
+			if err := store.remove(ctx, old); err != nil {
+				return r.outcome, findings, err
+			}
+		}
+		return r.outcome, findings, store.removeParent(ctx, parent)
+	}
+	if err := store.finish(ctx, revision, end, a.now()); err != nil {
+		return r.outcome, findings, err
+	}
+	r.outcome.Revision = revision.Number
+	cs.state.Revisions = append(cs.state.Revisions, revision)
+	limit := o.HistoryLimit
+	if limit == 0 {
+		limit = DefaultHistoryLimit
+	}
+	return r.outcome, findings, store.forget(ctx, cs.state, limit)
+}
+
+// revision returns the revision that the run sets out to reach.
+func (a *Applier) revision(ctx context.Context, cs *ChangeSet) *Revision {
+	r := &Revision{
+		Format: revisionFormat, Number: cs.Revision, Cause: cs.Cause, By: a.user(ctx), Tool: a.Tool,
+		Started: a.now().UTC().Truncate(time.Second), Scope: cs.Scope,
+	}
+	mentioned := map[string]bool{}
+	for i := range cs.Workloads {
+		change := &cs.Workloads[i]
+		mentioned[change.Workload.UID] = true
+		if record := change.final(); record != nil && change.Action != Withdraw {
+			r.Items = append(r.Items, itemOf(change, record))
+		}
+	}
+	for _, item := range cs.state.items() {
+		// What the run did not look at stays as it is, and known.
+		if !cs.Prune && !mentioned[string(item.UID)] {
+			r.Items = append(r.Items, item)
+		}
+	}
+	for _, c := range cs.Classes {
+		if c.Action != Delete {
+			r.Classes = append(r.Classes, classRecord(c.After))
+		}
+	}
+	for _, n := range cs.Nodes {
+		if n.Action != Delete {
+			r.Nodes = append(r.Nodes, NodeItem{Name: n.Name, UID: n.UID, Pool: n.Pool, Taint: n.Taint})
+		}
+	}
+	return r
+}
+
+// classRecord is what of a class has to be known to make it again.
+func classRecord(c *schedulingv1.PriorityClass) schedulingv1.PriorityClass {
+	return schedulingv1.PriorityClass{
+		ObjectMeta: metav1.ObjectMeta{Name: c.Name, Labels: c.Labels, Annotations: c.Annotations},
+		Value:      c.Value, GlobalDefault: c.GlobalDefault, Description: c.Description, PreemptionPolicy: c.PreemptionPolicy,
+	}
+}
+
+// user is who we are to the cluster; empty if it does not say.
+func (a *Applier) user(ctx context.Context) string {
+	review, err := a.Client.Kube.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	if err != nil {
+		// It is for the history alone.
+		return ""
+	}
+	return review.Status.UserInfo.Username
+}
+
+// run is the state of one run.
+type run struct {
+	*Applier
+	cs      *ChangeSet
+	options RunOptions
+	outcome Outcome
+
+	mu          sync.Mutex
+	findings    diag.Findings
+	done, total int
+}
+
+// phases writes everything, in order.
+func (r *run) phases(ctx context.Context) error {
+	var updates, withdrawals []*WorkloadChange
+	for i := range r.cs.Workloads {
+		switch change := &r.cs.Workloads[i]; change.Action {
+		case Update:
+			updates = append(updates, change)
+		case Withdraw:
+			withdrawals = append(withdrawals, change)
+		}
+	}
+	nodes := byNode(r.cs.Nodes)
+	var before, after []ClassChange
+	for _, c := range r.cs.Classes {
+		switch c.Action {
+		case Create, Update, Replace:
+			before = append(before, c)
+		case Delete:
+			after = append(after, c)
+		}
+	}
+	var add, remove [][]NodeChange
+	for _, changes := range nodes {
+		if slices.ContainsFunc(changes, func(c NodeChange) bool { return c.Action != Delete }) {
+			add = append(add, changes)
+		} else {
+			remove = append(remove, changes)
+		}
+	}
+	r.total = len(updates) + len(withdrawals) + len(nodes) + len(before) + len(after)
+
+	if err := r.classes(ctx, before); err != nil {
+		return err
+	}
+	if err := r.nodes(ctx, add); err != nil {
+		return err
+	}
+	if err := r.workloads(ctx, updates); err != nil {
+		return err
+	}
+	if r.findings.HasErrors() {
+		// What could not be written may still need what would be taken away.
+		return nil
+	}
+	if err := r.workloads(ctx, withdrawals); err != nil {
+		return err
+	}
+	if r.findings.HasErrors() {
+		return nil
+	}
+	if err := r.nodes(ctx, remove); err != nil {
+		return err
+	}
+	return r.classes(ctx, after)
+}
+
+// byNode groups the changes that are to be made by node.
+func byNode(changes []NodeChange) [][]NodeChange {
+	var groups [][]NodeChange
+	for _, c := range changes {
+		if c.Action == Keep {
+			continue
+		}
+		if n := len(groups); n > 0 && groups[n-1][0].Name == c.Name {
+			groups[n-1] = append(groups[n-1], c)
+			continue
+		}
+		groups = append(groups, []NodeChange{c})
+	}
+	return groups
+}
+
+func (r *run) classes(ctx context.Context, changes []ClassChange) error {
+	for _, c := range changes {
+		if err := r.writeClass(ctx, c); err != nil {
+			return err
+		}
+		r.outcome.Classes++
+		r.wrote("PriorityClass "+c.Name, c.Action)
+	}
+	return nil
+}
+
+func (r *run) nodes(ctx context.Context, groups [][]NodeChange) error {
+	return r.each(ctx, len(groups), concurrency, func(ctx context.Context, i int) error {
+		if err := r.writeNode(ctx, r.cs.Set, groups[i]); err != nil {
+			return err
+		}
+		r.mu.Lock()
+		r.outcome.Nodes++
+		r.mu.Unlock()
+		r.wrote("Node "+groups[i][0].Name, groups[i][0].Action)
+		return nil
+	})
+}
+
+// workloads writes the changes, as many at once as the options allow rollouts.
+func (r *run) workloads(ctx context.Context, changes []*WorkloadChange) error {
+	limit := concurrency
+	if r.options.MaxUnavailable > 0 {
+		limit = min(limit, r.options.MaxUnavailable)
+	}
+	return r.each(ctx, len(changes), limit, func(ctx context.Context, i int) error {
+		change := changes[i]
+		if err := r.write(ctx, r.cs.Set, change); err != nil {
+			return r.refused(change, err)
+		}
+		r.mu.Lock()
+		if change.Action == Withdraw {
+			r.outcome.Withdrawn++
+		} else {
+			r.outcome.Updated++
+		}
+		r.mu.Unlock()
+		r.wrote(change.Workload.Ref(), change.Action)
+		if r.options.MaxUnavailable == 0 || !change.Restarts {
+			return nil
+		}
+		findings, err := r.WaitFor(ctx, []*WorkloadChange{change}, r.options.RolloutTimeout)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.findings = append(r.findings, findings...)
+		return err
+	})
+}
+
+// refused notes that the API server refused one object; anything else ends the
+// run.
+func (r *run) refused(change *WorkloadChange, err error) error {
+	if conflicts := conflictsIn(err, change.Workload.Ref(), change.Origins); len(conflicts) > 0 {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		for _, c := range conflicts {
+			r.findings = append(r.findings, c.Finding())
+		}
+		return nil
+	}
+	findings, err := refusal(change.Workload, err)
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.findings = append(r.findings, findings...)
+	return nil
+}
+
+// each calls do for 0 to n-1, some at once, until one fails or ctx ends.
+func (r *run) each(ctx context.Context, n, limit int, do func(context.Context, int) error) error {
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.SetLimit(limit)
+	for i := range n {
+		group.Go(func() error {
+			if err := groupCtx.Err(); err != nil {
+				return err
+			}
+			return do(groupCtx, i)
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	return ctx.Err()
+}
+
+func (r *run) wrote(subject string, action Action) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.done++
+	r.tell(Event{Kind: Wrote, Subject: subject, Action: action, Count: r.done, Total: r.total})
+}
+
+// itemOf returns the item of a revision for a change.
+func itemOf(change *WorkloadChange, record *ownership.Record) Item {
+	w := change.Workload
+	return Item{
+		Group: w.Group, Version: w.Version, Kind: w.Kind, Namespace: w.Namespace, Name: w.Name, UID: types.UID(w.UID),
+		Record: record, Policies: change.Policies, Origins: change.Origins,
+	}
+}

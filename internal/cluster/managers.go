@@ -1,0 +1,72 @@
+package cluster
+
+import (
+	"bytes"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/kubectl-sched/kubectl-sched/internal/workload"
+)
+
+// FieldOwners returns the names of the field managers that own the field at the
+// path of the live object, anything in it, or the whole of what it is in;
+// sorted, each once. A path that leads into a list counts as the list.
+func FieldOwners(object map[string]any, path workload.Path) []string {
+	var at fieldpath.Path
+	for _, step := range path {
+		key, ok := step.(string)
+		if !ok {
+			break
+		}
+		at = append(at, fieldpath.PathElement{FieldName: &key})
+	}
+	var owners []string
+	for _, entry := range (&unstructured.Unstructured{Object: object}).GetManagedFields() {
+		if owns(entry, at) {
+			owners = append(owners, entry.Manager)
+		}
+	}
+	slices.Sort(owners)
+	return slices.Compact(owners)
+}
+
+func owns(entry metav1.ManagedFieldsEntry, at fieldpath.Path) bool {
+	if entry.FieldsV1 == nil {
+		return false
+	}
+	set := &fieldpath.Set{}
+	if err := set.FromJSON(bytes.NewReader(entry.FieldsV1.Raw)); err != nil {
+		return false
+	}
+	if set.Has(at) {
+		return true
+	}
+	within := set
+	for i, element := range at {
+		// An ancestor that is owned and has nothing below it is an atomic whole.
+		next := within.WithPrefix(element)
+		if i < len(at)-1 && within.Members.Has(element) && next.Empty() {
+			return true
+		}
+		within = next
+	}
+	return !within.Empty()
+}
+
+// templateManagers returns the managers of the pod specs of the workload.
+func templateManagers(w *workload.Workload) []string {
+	var managers []string
+	for i := range w.Templates {
+		if path := w.Templates[i].PodSpec; path != nil {
+			managers = append(managers, FieldOwners(w.Object, path)...)
+		}
+		for _, path := range w.Templates[i].Paths {
+			managers = append(managers, FieldOwners(w.Object, path)...)
+		}
+	}
+	slices.Sort(managers)
+	return slices.Compact(managers)
+}

@@ -1,0 +1,73 @@
+package cluster
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// PodsByOwner reads the pods of the namespaces and groups them by each object
+// that controls them, directly or through ReplicaSets and Jobs: a Deployment's
+// pods are found under its UID as well as under the ReplicaSet's. A pod is found
+// under its own UID too.
+func (c *Client) PodsByOwner(ctx context.Context, namespaces []string) (map[types.UID][]*corev1.Pod, error) {
+	byOwner := map[types.UID][]*corev1.Pod{}
+	for _, namespace := range namespaces {
+		parents, err := c.parents(ctx, namespace)
+		if err != nil {
+			return nil, err
+		}
+		err = eachPaged(ctx, c.Kube.CoreV1().Pods(namespace).List, func(o runtime.Object) error {
+			pod := o.(*corev1.Pod)
+			byOwner[pod.UID] = append(byOwner[pod.UID], pod)
+			owner := controllerUID(pod)
+			for steps := 0; owner != "" && steps < maxOwnerDepth; steps++ {
+				byOwner[owner] = append(byOwner[owner], pod)
+				owner = parents[owner]
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return byOwner, nil
+}
+
+// maxOwnerDepth ends the walk up owners that own each other.
+const maxOwnerDepth = 8
+
+// intermediate are the kinds that stand between a workload and its pods.
+var intermediate = []schema.GroupVersionResource{
+	{Group: "apps", Version: "v1", Resource: "replicasets"},
+	{Group: "batch", Version: "v1", Resource: "jobs"},
+}
+
+// parents maps the UIDs of the intermediate objects to those of their owners.
+func (c *Client) parents(ctx context.Context, namespace string) (map[types.UID]types.UID, error) {
+	parents := map[types.UID]types.UID{}
+	for _, resource := range intermediate {
+		err := eachPaged(ctx, c.Metadata.Resource(resource).Namespace(namespace).List, func(o runtime.Object) error {
+			m := o.(*metav1.PartialObjectMetadata)
+			if owner := controllerUID(m); owner != "" {
+				parents[m.UID] = owner
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return parents, nil
+}
+
+func controllerUID(o metav1.Object) types.UID {
+	if owner := metav1.GetControllerOf(o); owner != nil {
+		return owner.UID
+	}
+	return ""
+}

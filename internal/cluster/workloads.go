@@ -1,0 +1,172 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-sched/kubectl-sched/internal/workload"
+	"github.com/kubectl-sched/kubectl-sched/internal/workload/ownership"
+	"github.com/kubectl-sched/kubectl-sched/policy/diag"
+)
+
+// Scope says which workloads to read.
+type Scope struct {
+	// Namespaces are the namespaces to read; empty for all.
+	Namespaces []string
+	// Kinds is the table of kinds; nil for the built-in one.
+	Kinds *workload.Kinds
+	// Records are what the state of a set says is ours, by UID: it stands in
+	// for an annotation that somebody stripped, so that our fields are not
+	// taken for the user's own. May be nil.
+	Records map[types.UID]*ownership.Record
+}
+
+// Workloads reads every top-level workload in the scope, of all kinds in the
+// table that the cluster serves, sorted by namespace, kind and name. Objects
+// that another known workload controls (a Deployment's ReplicaSets, a Job's
+// pods) are left out: what holds for them is said at their owner. Pods that
+// have come to their end are left out too.
+//
+// A kind that may not be listed is a Warning; a cluster that does not answer is
+// an Error.
+func (c *Client) Workloads(ctx context.Context, scope Scope) ([]*workload.Workload, diag.Findings) {
+	kinds := scope.Kinds
+	var findings diag.Findings
+	if kinds == nil {
+		kinds, findings = workload.NewKinds(nil)
+	}
+	known := map[schema.GroupKind]bool{}
+	for _, gk := range kinds.All() {
+		known[schema.GroupKind(gk)] = true
+	}
+	namespaces := scope.Namespaces
+	if len(namespaces) == 0 {
+		namespaces = []string{metav1.NamespaceAll}
+	}
+
+	var found []*workload.Workload
+	for _, gk := range kinds.All() {
+		mapping, err := c.Resource(schema.GroupKind(gk), "")
+		if meta.IsNoMatchError(err) {
+			continue
+		}
+		if err != nil {
+			return nil, append(findings, unreadable("kinds", "no workload can be read", err))
+		}
+		for _, namespace := range namespaces {
+			err := eachPaged(ctx, c.Interface(mapping, namespace).List, func(o runtime.Object) error {
+				u, ok := o.(*unstructured.Unstructured)
+				if !ok || controlled(u, known) || finished(u) {
+					return nil
+				}
+				w, fs := c.decode(u, kinds, scope.Records)
+				findings = append(findings, fs...)
+				if w != nil {
+					found = append(found, w)
+				}
+				return nil
+			})
+			if err != nil {
+				what := mapping.Resource.GroupResource().String()
+				if namespace != "" {
+					what += " in namespace " + namespace
+				}
+				findings = append(findings, unreadable(what, "none of them is looked at", err))
+			}
+		}
+	}
+	slices.SortFunc(found, func(a, b *workload.Workload) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Name, b.Name))
+	})
+	return found, findings
+}
+
+// Workload returns the workload in one live object; nil if its kind has no pod
+// template.
+func (c *Client) Workload(u *unstructured.Unstructured, kinds *workload.Kinds, records map[types.UID]*ownership.Record) (*workload.Workload, diag.Findings) {
+	return c.decode(u, kinds, records)
+}
+
+func (c *Client) decode(u *unstructured.Unstructured, kinds *workload.Kinds, records map[types.UID]*ownership.Record) (*workload.Workload, diag.Findings) {
+	object, remembered := believed(u, records)
+	w, findings, ok := workload.FromObject(object.Object, workload.Options{Kinds: kinds}, workload.Source{Live: true})
+	if !ok || w == nil {
+		return nil, findings
+	}
+	w.Remembered = remembered
+	w.UID, w.ResourceVersion = string(u.GetUID()), u.GetResourceVersion()
+	if owner := metav1.GetControllerOf(u); owner != nil {
+		w.Controller = owner.Kind + "/" + owner.Name
+	}
+	w.Source.Managers = templateManagers(w)
+	return w, findings
+}
+
+// believed returns the object with the annotation that the state of the set
+// remembers where the object has none (and true), and without an annotation that
+// was copied from another object.
+func believed(u *unstructured.Unstructured, records map[types.UID]*ownership.Record) (*unstructured.Unstructured, bool) {
+	annotations := u.GetAnnotations()
+	if text, ok := annotations[ownership.Annotation]; ok {
+		record, err := ownership.Parse(text)
+		if err != nil || record == nil || record.UID == "" || record.UID == string(u.GetUID()) {
+			return u, false
+		}
+		annotations = maps.Clone(annotations)
+		delete(annotations, ownership.Annotation)
+		return withAnnotations(u, annotations), false
+	}
+	record := records[u.GetUID()]
+	if record == nil {
+		return u, false
+	}
+	text, err := record.Encode()
+	if err != nil {
+		return u, false
+	}
+	if annotations = maps.Clone(annotations); annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[ownership.Annotation] = text
+	return withAnnotations(u, annotations), true
+}
+
+// withAnnotations returns a copy with other annotations that shares the rest.
+func withAnnotations(u *unstructured.Unstructured, annotations map[string]string) *unstructured.Unstructured {
+	object := maps.Clone(u.Object)
+	metadata, _ := object["metadata"].(map[string]any)
+	object["metadata"] = maps.Clone(metadata)
+	changed := &unstructured.Unstructured{Object: object}
+	changed.SetAnnotations(annotations)
+	return changed
+}
+
+// controlled reports whether a workload of a known kind controls the object.
+func controlled(u *unstructured.Unstructured, known map[schema.GroupKind]bool) bool {
+	owner := metav1.GetControllerOf(u)
+	if owner == nil {
+		return false
+	}
+	gv, err := schema.ParseGroupVersion(owner.APIVersion)
+	return err == nil && known[schema.GroupKind{Group: gv.Group, Kind: owner.Kind}]
+}
+
+// finished reports whether the object is a pod that will not run again. Mirror
+// pods are the kubelet's own and count as such too.
+func finished(u *unstructured.Unstructured) bool {
+	if u.GroupVersionKind().GroupKind() != (schema.GroupKind{Kind: "Pod"}) {
+		return false
+	}
+	phase, _, _ := unstructured.NestedString(u.Object, "status", "phase")
+	_, mirror := u.GetAnnotations()["kubernetes.io/config.mirror"]
+	return mirror || phase == "Succeeded" || phase == "Failed"
+}
