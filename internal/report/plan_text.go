@@ -1,0 +1,142 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubectl-sched/kubectl-sched/compiler"
+	"github.com/kubectl-sched/kubectl-sched/policy/diag"
+)
+
+// plansText writes each plan as its workloads, each with what every policy adds
+// to it, why it is said that way, and the policy's line.
+func plansText(w io.Writer, plans []Plan, o Options) error {
+	var b strings.Builder
+	t := textWriter{b: &b, o: o, style: style{o.Color}}
+	for i, p := range plans {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		if len(p.Clusters) > 0 {
+			word := "cluster"
+			if len(p.Clusters) > 1 {
+				word = "clusters"
+			}
+			b.WriteString(t.style.paint(bold, "# "+word+" "+strings.Join(p.Clusters, ", ")) + "\n")
+		}
+		t.plan(p.Plan)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (t textWriter) plan(plan *compiler.Plan) {
+	separate := false
+	block := func() {
+		if separate {
+			t.b.WriteByte('\n')
+		}
+		separate = true
+	}
+	if len(plan.Changes)+len(plan.Objects)+len(plan.Nodes)+len(plan.Exceptions) == 0 {
+		t.b.WriteString("no policy matches any workload\n")
+	}
+	for _, c := range plan.Changes {
+		block()
+		t.change(c)
+	}
+	for _, object := range plan.Objects {
+		block()
+		t.object(object)
+	}
+	for _, n := range plan.Nodes {
+		block()
+		t.node(n)
+	}
+	for _, e := range plan.Exceptions {
+		block()
+		t.exception(e)
+	}
+}
+
+func (t textWriter) change(c compiler.Change) {
+	name := c.Workload.Ref()
+	if template := c.Workload.Templates[c.Template].Name; template != "" {
+		name += " template " + template
+	}
+	t.heading(name, c.Workload.Source.At().Start)
+	policies := "none"
+	if len(c.Policies) > 0 {
+		policies = strings.Join(c.Policies, ", ")
+	}
+	t.field("policies", policies)
+	if len(c.Effects) == 0 {
+		t.field("effects", "none: the manifest says all of it already")
+	}
+	for _, e := range c.Effects {
+		t.b.WriteString("  " + t.style.paint(green, "+ "+e.Field) + "\n")
+		t.value(e.Value)
+		t.because(e.Reason, e.Origins)
+	}
+}
+
+func (t textWriter) object(o compiler.Object) {
+	if o.PriorityClass == nil {
+		return
+	}
+	t.heading("PriorityClass "+o.PriorityClass.Name, diag.Pos{})
+	t.field("value", fmt.Sprint(o.PriorityClass.Value))
+	t.because(o.Reason, o.Origins)
+}
+
+func (t textWriter) node(n compiler.NodeEffect) {
+	t.heading("nodes of pool "+n.Pool, diag.Pos{})
+	t.field("taint", n.Taint.ToString())
+	t.field("managed by", string(n.ManagedBy))
+	if len(n.Nodes) > 0 {
+		t.field("lacking it", strings.Join(n.Nodes, ", "))
+	}
+	t.because(n.Reason, n.Origins)
+}
+
+func (t textWriter) exception(e compiler.ExceptionUse) {
+	t.heading(fmt.Sprintf("exception %q of policy %q", e.Exception, e.Policy), e.Range.Start)
+	t.field("spares", e.Workload)
+	t.field("reason", e.Reason)
+	t.field("last day", e.Expires)
+}
+
+func (t textWriter) heading(name string, at diag.Pos) {
+	t.b.WriteString(t.style.paint(bold, printable(name)))
+	if at.IsValid() {
+		t.b.WriteString(t.style.paint(faint, "  "+t.o.pos(at).String()))
+	}
+	t.b.WriteByte('\n')
+}
+
+func (t textWriter) field(name, text string) {
+	t.b.WriteString(wrap(fmt.Sprintf("  %s: %s", name, printable(text)), t.o.width(), "    ") + "\n")
+}
+
+// value writes a value as indented YAML.
+func (t textWriter) value(v any) {
+	text, err := yaml.Marshal(v)
+	if err != nil {
+		text = fmt.Appendf(nil, "%v\n", v)
+	}
+	for line := range strings.Lines(string(text)) {
+		t.b.WriteString("      " + strings.TrimRight(line, "\n") + "\n")
+	}
+}
+
+func (t textWriter) because(reason string, origins []compiler.Origin) {
+	for _, o := range origins {
+		t.b.WriteString(wrap(fmt.Sprintf("    from: policy %q at %s", o.Policy, t.o.pos(o.Range.Start)), t.o.width(), "      ") + "\n")
+	}
+	if reason != "" {
+		t.b.WriteString(wrap("    why: "+printable(reason), t.o.width(), "      ") + "\n")
+	}
+}

@@ -1,0 +1,112 @@
+// Package report writes findings and plans for people and for tools.
+//
+// It maps results, which are plain data, to text on a terminal and to JSON, one
+// file for each format of each result. Text names files relative to the
+// reader's folder, fits 80 columns and is coloured only where that is asked
+// for. The package must not know how results were found, nor decide what a
+// command's exit code is.
+package report
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/kubectl-sched/kubectl-sched/policy/diag"
+)
+
+// APIVersion is the version of every document of ours. Within one version
+// fields are only added.
+const APIVersion = "kubectl-sched.github.io/v1alpha1"
+
+// Format is the name of an output format, as -o takes it.
+type Format string
+
+// The formats of findings and plans.
+const (
+	Text Format = "text"
+	JSON Format = "json"
+	YAML Format = "yaml"
+)
+
+// ParseFormat returns the format of that name, if it is among the allowed
+// ones; the error lists them.
+func ParseFormat(name string, allowed ...Format) (Format, error) {
+	names := make([]string, len(allowed))
+	for i, f := range allowed {
+		if string(f) == name {
+			return f, nil
+		}
+		names[i] = string(f)
+	}
+	return "", fmt.Errorf("unknown output format %q; it is one of: %s", name, strings.Join(names, ", "))
+}
+
+// Options says how to write.
+type Options struct {
+	// Dir is the folder that files are named relative to; empty leaves the
+	// names alone.
+	Dir string
+	// Color allows terminal colours.
+	Color bool
+	// Width is how many columns text may take; 0 for DefaultWidth.
+	Width int
+	// Source returns the text of a file that a finding points into, for the
+	// excerpt; false if there is none. Without it there are no excerpts.
+	Source func(file string) ([]byte, bool)
+}
+
+// DefaultWidth is how many columns text takes if nothing else is said.
+const DefaultWidth = 80
+
+func (o Options) width() int {
+	if o.Width <= 0 {
+		return DefaultWidth
+	}
+	return o.Width
+}
+
+// relative names a file as seen from o.Dir, if it lies below.
+func (o Options) relative(file string) string {
+	if o.Dir == "" || !filepath.IsAbs(file) {
+		return file
+	}
+	rel, err := filepath.Rel(o.Dir, file)
+	if err != nil || !filepath.IsLocal(rel) {
+		return file
+	}
+	return filepath.ToSlash(rel)
+}
+
+func (o Options) pos(p diag.Pos) diag.Pos {
+	p.File = o.relative(p.File)
+	return p
+}
+
+func (o Options) rng(r diag.Range) diag.Range {
+	return diag.Range{Start: o.pos(r.Start), End: o.pos(r.End)}
+}
+
+// findingsWriters has one writer for each format of findings.
+var findingsWriters = []struct {
+	format Format
+	write  func(io.Writer, diag.Findings, Options) error
+}{
+	{Text, findingsText},
+	{JSON, findingsJSON},
+}
+
+// Findings writes the findings in the format. Errors are those of w, and an
+// unknown format, which names the known ones.
+func Findings(w io.Writer, format Format, findings diag.Findings, o Options) error {
+	known := make([]Format, len(findingsWriters))
+	for i, f := range findingsWriters {
+		if f.format == format {
+			return f.write(w, findings, o)
+		}
+		known[i] = f.format
+	}
+	_, err := ParseFormat(string(format), known...)
+	return err
+}
