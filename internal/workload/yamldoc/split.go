@@ -66,7 +66,7 @@ func Split(src []byte) []Doc {
 	}
 	ended := false // by "...", so that content begins the next document
 	for at := start; at < len(src); {
-		next := nextLine(src, at)
+		next := NextLine(src, at)
 		text := src[at:next]
 		switch {
 		case isMarker(text, "---"):
@@ -156,8 +156,8 @@ func breakLen(b []byte) int {
 	return 0
 }
 
-// nextLine returns the offset after the line break that ends the line at i.
-func nextLine(src []byte, i int) int {
+// NextLine returns the offset after the line break that ends the line at i.
+func NextLine(src []byte, i int) int {
 	for ; i < len(src); i++ {
 		switch src[i] {
 		case '\n', '\r', 0xC2, 0xE2:
@@ -173,7 +173,7 @@ func nextLine(src []byte, i int) int {
 func countBreaks(b []byte) int {
 	n := 0
 	for i := 0; i < len(b); {
-		j := nextLine(b, i)
+		j := NextLine(b, i)
 		if j > i && j <= len(b) && endsInBreak(b[i:j]) {
 			n++
 		}
@@ -200,7 +200,7 @@ func (d Doc) Position(offset int) (line, column int) {
 		at--
 	}
 	for line = d.Line; ; line++ {
-		next := nextLine(d.src, at)
+		next := NextLine(d.src, at)
 		if next > offset || !endsInBreak(d.src[at:next]) {
 			break
 		}
@@ -217,7 +217,7 @@ func (d Doc) Position(offset int) (line, column int) {
 func (d Doc) byteColumn(line, column int) int {
 	at := d.Start
 	for ; line > 1; line-- {
-		at = nextLine(d.src, at)
+		at = NextLine(d.src, at)
 	}
 	start := at
 	for ; column > 1 && at < d.End; column-- {

@@ -145,7 +145,7 @@ func (d Doc) tree(root *yaml.Node) (*Node, error) {
 	b := &builder{doc: d, src: d.src[:d.End], nodes: map[*yaml.Node]*Node{}}
 	for at := d.Start; ; {
 		b.lines = append(b.lines, at)
-		next := nextLine(b.src, at)
+		next := NextLine(b.src, at)
 		if next == at {
 			break
 		}
@@ -275,7 +275,7 @@ func (b *builder) blanks(at int) int {
 		case breakLen(b.src[at:]) > 0:
 			at += breakLen(b.src[at:])
 		case b.src[at] == '#':
-			at = nextLine(b.src, at)
+			at = NextLine(b.src, at)
 		default:
 			return at
 		}
@@ -416,13 +416,13 @@ func (b *builder) gap(at int) (end int, folded bool) {
 // blockEnd returns the end of a literal or folded scalar, whose header is at
 // the given offset.
 func (b *builder) blockEnd(at int, value string) int {
-	header := nextLine(b.src, at)
+	header := NextLine(b.src, at)
 	keep := strings.Contains(string(b.src[at:min(header, at+4)]), "+")
 	end := trimBreak(b.src, at, header)
 	content := strings.TrimLeft(value, "\n")
 	indent := -1
 	for line := header; line < len(b.src); {
-		next := nextLine(b.src, line)
+		next := NextLine(b.src, line)
 		text := b.src[line:next]
 		spaces := 0
 		for spaces < len(text) && text[spaces] == ' ' {

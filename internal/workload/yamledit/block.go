@@ -47,12 +47,31 @@ func (w *writer) startsLine(offset int) bool {
 // a text without a last break leaves none.
 func (w *writer) removeLines(start, end int) {
 	from, to := yamldoc.LineStart(w.src, start), w.lineEnd(end)
-	if n := yamldoc.BreakBefore(w.src, from); n > 0 && from-n >= w.doc.Start {
+	n := yamldoc.BreakBefore(w.src, from)
+	switch {
+	case n == 0 || from-n < w.doc.Start || from == w.head:
+		// There is no line before, or it has just been deleted.
+		to = min(w.doc.End, yamldoc.NextLine(w.src, to))
+		w.head = to
+	case to == len(w.src) && w.open(from-n):
+	default:
 		from -= n
-	} else {
-		to += len(w.src[to:w.doc.End]) - len(bytes.TrimPrefix(bytes.TrimPrefix(w.src[to:w.doc.End], []byte("\r")), []byte("\n")))
 	}
 	w.replace(from, to, "")
+}
+
+// open reports whether a block scalar that stays ends at the offset: at the end
+// of a text it needs its break.
+func (w *writer) open(offset int) bool {
+	n := w.root
+	for len(n.Values) > 0 && !n.Flow {
+		i := len(n.Values) - 1
+		for i > 0 && n.Values[i].Start > offset {
+			i--
+		}
+		n = n.Values[i]
+	}
+	return n.End == offset && (n.Style == yamldoc.Literal || n.Style == yamldoc.Folded)
 }
 
 // blockEntries removes entries of a block mapping and appends new ones.
@@ -79,7 +98,8 @@ func (w *writer) blockEntries(p place, entries []entry, add []string, target map
 	}
 	indent := w.indent(n)
 	var text strings.Builder
-	if w.endsOpen(n) {
+	if n.End == len(w.src) && w.open(n.End) && !entries[len(entries)-1].remove {
+		// One more line would become part of the scalar that ends the text.
 		key := n.Keys[len(n.Keys)-1].Start
 		for _, k := range add {
 			text.WriteString(scalar(k, yamldoc.Plain) + ":" + w.style.after(target[k], indent) + w.style.newline + indent)
@@ -93,15 +113,6 @@ func (w *writer) blockEntries(p place, entries []entry, add []string, target map
 	end := w.lineEnd(n.End)
 	w.replace(end, end, text.String())
 	return nil
-}
-
-// endsOpen reports whether the text ends within a block scalar that would have
-// one more line break if something followed.
-func (w *writer) endsOpen(n *yamldoc.Node) bool {
-	for len(n.Values) > 0 && !n.Flow {
-		n = n.Values[len(n.Values)-1]
-	}
-	return n.End == len(w.src) && (n.Style == yamldoc.Literal || n.Style == yamldoc.Folded)
 }
 
 // indent returns the white space that a block collection's lines begin with.

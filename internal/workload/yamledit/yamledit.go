@@ -92,7 +92,7 @@ func applyDoc(src []byte, d yamldoc.Doc, edits []Edit) ([]byte, error) {
 	if tree == nil {
 		return nil, fmt.Errorf("line %d: the document is empty", d.Line)
 	}
-	w := &writer{src: src, doc: d, style: detect(src, d, tree), anchors: map[*yamldoc.Node]any{}}
+	w := &writer{src: src, doc: d, root: tree, style: detect(src, d, tree), anchors: map[*yamldoc.Node]any{}}
 	if err := w.diff(place{node: tree}, old, target); err != nil {
 		return nil, err
 	}
@@ -132,8 +132,11 @@ type patch struct {
 type writer struct {
 	src     []byte
 	doc     yamldoc.Doc
+	root    *yamldoc.Node
 	style   style
 	patches []patch
+	// head is the offset up to which the first lines are deleted, or 0.
+	head int
 	// anchors has the anchored nodes that change, and their new values.
 	anchors map[*yamldoc.Node]any
 }
