@@ -58,8 +58,14 @@ func Binary(ctx context.Context) (string, error) {
 	}
 	defer unlock()
 	path := filepath.Join(dir, "sched-sandbox")
+	release, err := goOutput(ctx, "list", "-m", "-f", "{{.Version}}", "k8s.io/kubernetes")
+	if err != nil {
+		return "", err
+	}
+	// The version that the API server reports is a linker flag of upstream's.
+	flags := "-ldflags=-s -w -X k8s.io/component-base/version.gitVersion=" + release
 	// The go command knows whether the binary is up to date.
-	if _, err := goOutput(ctx, "build", "-ldflags=-s -w", "-o", path, mainPackage); err != nil {
+	if _, err := goOutput(ctx, "build", flags, "-o", path, mainPackage); err != nil {
 		return "", fmt.Errorf("build sched-sandbox: %w", err)
 	}
 	return path, nil

@@ -85,6 +85,8 @@ func (s *Sandbox) controllerManagerArguments() []string {
 		"--kube-api-qps="+strconv.FormatFloat(float64(s.options.QPS), 'f', -1, 32),
 		"--kube-api-burst="+strconv.Itoa(s.options.Burst),
 		"--leader-elect=false",
+		// It tells kubelets how long to cache secrets, by rewriting every node.
+		"--controllers=*,-ttl-controller",
 		"--root-ca-file="+certificates.caCert(),
 		"--cluster-signing-cert-file="+certificates.caCert(),
 		"--cluster-signing-key-file="+certificates.caKey(),

@@ -183,7 +183,7 @@ func (r *Remote) endSupervisor(ctx context.Context, state State) error {
 	asking, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
 	_, asked := r.call(asking, http.MethodPost, "/end")
-	if asked == nil && waitFor(asking, pollInterval, "the end of the sandbox", gone) == nil {
+	if asked == nil && waitFor(asking, "the end of the sandbox", gone) == nil {
 		return nil
 	}
 	if state.Supervisor <= 1 || state.Supervisor == os.Getpid() {
@@ -199,7 +199,7 @@ func (r *Remote) endSupervisor(ctx context.Context, state State) error {
 	}
 	killing, cancelKilling := context.WithTimeout(ctx, stopTimeout)
 	defer cancelKilling()
-	return waitFor(killing, pollInterval, "the end of the sandbox", gone)
+	return waitFor(killing, "the end of the sandbox", gone)
 }
 
 // call sends one request to the supervisor and returns the body of its answer.

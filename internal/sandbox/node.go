@@ -65,6 +65,9 @@ func (p Pool) wanted(index int) applied {
 		corev1.LabelHostname:   variables["name"],
 		corev1.LabelOSStable:   "linux",
 		corev1.LabelArchStable: "amd64",
+		// A kubelet still sets these, and where they are missing a controller does.
+		"beta.kubernetes.io/os":   "linux",
+		"beta.kubernetes.io/arch": "amd64",
 	}
 	if variables["zone"] != "" {
 		labels[corev1.LabelTopologyZone] = variables["zone"]

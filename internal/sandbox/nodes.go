@@ -6,22 +6,21 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
 	"k8s.io/client-go/util/retry"
 )
 
 // nodeWorkers is how many requests about nodes are under way at once.
 const nodeWorkers = 32
-
-// nodePollInterval is how often the nodes are listed while waiting for them: a
-// list of thousands is not free.
-const nodePollInterval = 250 * time.Millisecond
 
 // NodeChanges counts what ApplyNodes did.
 type NodeChanges struct{ Created, Changed, Removed, Unchanged int }
@@ -185,25 +184,39 @@ func inParallel(ctx context.Context, work []func(context.Context) error) error {
 	return context.Cause(ctx)
 }
 
-// waitForNodes returns when every node in wanted is ready for pods.
+// waitForNodes returns when every node in wanted is ready for pods. It watches:
+// listing thousands of nodes again and again would hold up the very controllers
+// that make them ready.
 func waitForNodes(ctx context.Context, clients kubernetes.Interface, wanted map[string]bool) error {
-	return waitFor(ctx, nodePollInterval, "nodes", func(ctx context.Context) error {
-		// From the API server's memory: this is asked many times.
-		list, err := clients.CoreV1().Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
-		if err != nil {
-			return err
-		}
-		ready := 0
-		for i := range list.Items {
-			if wanted[list.Items[i].Name] && isReady(&list.Items[i]) {
-				ready++
-			}
-		}
-		if ready < len(wanted) {
-			return fmt.Errorf("%d of %d nodes are ready", ready, len(wanted))
-		}
+	if len(wanted) == 0 {
 		return nil
+	}
+	nodes := clients.CoreV1().Nodes()
+	source := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			return nodes.List(ctx, options)
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			return nodes.Watch(ctx, options)
+		},
+	}
+	ready := map[string]bool{}
+	_, err := watchtools.UntilWithSync(ctx, source, &corev1.Node{}, nil, func(event watch.Event) (bool, error) {
+		node, isNode := event.Object.(*corev1.Node)
+		if !isNode || !wanted[node.Name] {
+			return false, nil
+		}
+		if event.Type != watch.Deleted && isReady(node) {
+			ready[node.Name] = true
+		} else {
+			delete(ready, node.Name)
+		}
+		return len(ready) == len(wanted), nil
 	})
+	if err != nil {
+		return fmt.Errorf("wait for nodes: %d of %d are ready: %w", len(ready), len(wanted), err)
+	}
+	return nil
 }
 
 // isReady reports whether node is Ready and has lost the taint of new nodes.

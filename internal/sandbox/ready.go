@@ -21,8 +21,8 @@ const pollInterval = 50 * time.Millisecond
 
 // waitFor returns nil when check does. When ctx is over first, the error is
 // what check said last.
-func waitFor(ctx context.Context, interval time.Duration, what string, check func(context.Context) error) error {
-	ticker := time.NewTicker(interval)
+func waitFor(ctx context.Context, what string, check func(context.Context) error) error {
+	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
 	for {
 		err := check(ctx)
@@ -55,7 +55,7 @@ func (s *Sandbox) waitForPart(ctx context.Context, part Part) error {
 	if err != nil {
 		return err
 	}
-	err = waitFor(ctx, pollInterval, "readiness", func(ctx context.Context) error {
+	err = waitFor(ctx, "readiness", func(ctx context.Context) error {
 		if !p.running() {
 			return &endedError{p.exitReason()}
 		}
@@ -131,7 +131,7 @@ func (s *Sandbox) healthCheck(url string) (func(context.Context) error, error) {
 // waitForDefaults returns when the objects are there without which the first pod
 // or policy of a test might be refused.
 func (s *Sandbox) waitForDefaults(ctx context.Context) error {
-	err := waitFor(ctx, pollInterval, "the service account \"default\"", func(ctx context.Context) error {
+	err := waitFor(ctx, "the service account \"default\"", func(ctx context.Context) error {
 		_, err := s.clients.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
 		return s.unlessEnded(ControllerManager, err)
 	})
@@ -139,7 +139,7 @@ func (s *Sandbox) waitForDefaults(ctx context.Context) error {
 		return s.process(ControllerManager).failure(err)
 	}
 	for _, name := range []string{"system-cluster-critical", "system-node-critical"} {
-		err := waitFor(ctx, pollInterval, "priority class "+name, func(ctx context.Context) error {
+		err := waitFor(ctx, "priority class "+name, func(ctx context.Context) error {
 			_, err := s.clients.SchedulingV1().PriorityClasses().Get(ctx, name, metav1.GetOptions{})
 			return s.unlessEnded(APIServer, err)
 		})

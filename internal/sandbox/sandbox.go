@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -154,10 +155,18 @@ func (s *Sandbox) prepare(services *net.IPNet) (err error) {
 		return err
 	}
 	s.config.QPS = -1 // no limit: the API server's own fairness is enough
-	if s.clients, err = kubernetes.NewForConfig(s.config); err != nil {
-		return err
-	}
-	return nil
+	s.clients, err = NewClient(s.config)
+	return err
+}
+
+// NewClient returns a client that asks for protobuf, which is many times cheaper
+// for both sides than JSON when there are thousands of nodes.
+func NewClient(config *rest.Config) (kubernetes.Interface, error) {
+	config = rest.CopyConfig(config)
+	config.QPS = -1
+	config.ContentType = runtime.ContentTypeProtobuf
+	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	return kubernetes.NewForConfig(config)
 }
 
 // Name returns the sandbox's name, which is also its context's in the kubeconfig.

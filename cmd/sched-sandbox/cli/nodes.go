@@ -94,8 +94,7 @@ func (p *place) clients() (kubernetes.Interface, error) {
 	if err != nil {
 		return nil, err
 	}
-	config.QPS = -1
-	return kubernetes.NewForConfig(config)
+	return sandbox.NewClient(config)
 }
 
 // readPools reads a file of pools, or standard input for "-".
