@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -138,4 +140,56 @@ func pointer(path []any) string {
 		steps[i] = fmt.Sprint(step)
 	}
 	return policy.Pointer(steps...)
+}
+
+// withValue returns a copy of the object in which the value at the pointer is
+// another, or gone for nil. It shares all that stays the same. Maps on the way
+// that are missing are made; a list element that is missing is an error.
+func withValue(object map[string]any, at string, value any) (map[string]any, error) {
+	changed, err := replaced(object, splitPointer(at), plain(value))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", at, err)
+	}
+	m, ok := changed.(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("%s: not a field", at)
+	}
+	return m, nil
+}
+
+func replaced(node any, steps []string, value any) (any, error) {
+	if len(steps) == 0 {
+		return value, nil
+	}
+	switch n := node.(type) {
+	case nil:
+		if value == nil {
+			return nil, nil
+		}
+		child, err := replaced(nil, steps[1:], value)
+		return map[string]any{steps[0]: child}, err
+	case map[string]any:
+		child, err := replaced(n[steps[0]], steps[1:], value)
+		if err != nil {
+			return nil, err
+		}
+		changed := maps.Clone(n)
+		if changed[steps[0]] = child; child == nil {
+			delete(changed, steps[0])
+		}
+		return changed, nil
+	case []any:
+		i, err := strconv.Atoi(steps[0])
+		if err != nil || i < 0 || i >= len(n) {
+			return nil, fmt.Errorf("the list has no element %s any more", steps[0])
+		}
+		child, err := replaced(n[i], steps[1:], value)
+		if err != nil {
+			return nil, err
+		}
+		changed := slices.Clone(n)
+		changed[i] = child
+		return changed, nil
+	}
+	return nil, fmt.Errorf("%q is not in a map or a list", steps[0])
 }

@@ -1,0 +1,114 @@
+package apply
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Landing is how many pods of one workload are in one place.
+type Landing struct {
+	Workload string
+	// Zone and Pool are those of the nodes; empty where they have none.
+	Zone, Pool string
+	// Node is the node's name; empty for pods that have none yet.
+	Node string
+	// Pods are in the place, Ready of them ready.
+	Pods, Ready int
+}
+
+// zoneLabel is the label that nodes carry their zone in.
+const zoneLabel = corev1.LabelTopologyZone
+
+// Landings says where the pods of the workloads are now, sorted by workload,
+// zone, pool and node; pods without a node come last. Pods that are being
+// deleted do not count. poolOf names the pool of a node; it may be nil.
+func (a *Applier) Landings(ctx context.Context, changes []*WorkloadChange, poolOf func(node string) string) ([]Landing, error) {
+	refs := map[types.UID]string{}
+	var namespaces []string
+	for _, c := range changes {
+		refs[types.UID(c.Workload.UID)] = c.Workload.Ref()
+		namespaces = append(namespaces, c.Workload.Namespace)
+	}
+	slices.Sort(namespaces)
+	pods, err := a.Client.PodsByOwner(ctx, slices.Compact(namespaces))
+	if err != nil {
+		return nil, fmt.Errorf("list pods: %w", err)
+	}
+	nodes, err := a.nodesByName(ctx)
+	if err != nil {
+		return nil, err
+	}
+	type place struct{ workload, node string }
+	counts := map[place]*Landing{}
+	for uid, ref := range refs {
+		for _, pod := range pods[uid] {
+			if pod.DeletionTimestamp != nil || over(pod) {
+				continue
+			}
+			key := place{ref, pod.Spec.NodeName}
+			l := counts[key]
+			if l == nil {
+				l = &Landing{Workload: ref, Node: pod.Spec.NodeName}
+				if node := nodes[pod.Spec.NodeName]; node != nil {
+					l.Zone = node.Labels[zoneLabel]
+				}
+				if poolOf != nil && l.Node != "" {
+					l.Pool = poolOf(l.Node)
+				}
+				counts[key] = l
+			}
+			l.Pods++
+			if ready(pod) {
+				l.Ready++
+			}
+		}
+	}
+	landings := make([]Landing, 0, len(counts))
+	for l := range maps.Values(counts) {
+		landings = append(landings, *l)
+	}
+	slices.SortFunc(landings, func(a, b Landing) int {
+		return cmp.Or(cmp.Compare(a.Workload, b.Workload), boolOrder(a.Node == "", b.Node == ""),
+			cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.Pool, b.Pool), cmp.Compare(a.Node, b.Node))
+	})
+	return landings, nil
+}
+
+func boolOrder(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}
+
+func (a *Applier) nodesByName(ctx context.Context) (map[string]*corev1.Node, error) {
+	list, err := a.listNodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	nodes := make(map[string]*corev1.Node, len(list))
+	for _, node := range list {
+		nodes[node.Name] = node
+	}
+	return nodes, nil
+}
+
+// over reports whether the pod has come to its end.
+func over(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+func ready(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}

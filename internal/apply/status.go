@@ -1,0 +1,222 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-sched/kubectl-sched/internal/workload"
+	"github.com/kubectl-sched/kubectl-sched/internal/workload/ownership"
+)
+
+// Status is what a set is like in the cluster now.
+type Status struct {
+	Set   Set
+	Scope Scope
+	// Revision is the newest revision.
+	Revision *Revision
+	// Workloads has one entry for each workload with fields of the set.
+	Workloads []WorkloadStatus
+	// Drifts are what is not as the revision left it, besides workloads.
+	Drifts []Drift
+}
+
+// WorkloadStatus is what one workload of a set is like.
+type WorkloadStatus struct {
+	Ref      string
+	Policies []string
+	// Revision is the revision that wrote it last.
+	Revision int
+	Drifts   []Drift
+	// Violations are its running pods that its placement rules out now.
+	Violations []Violation
+	// Places is where its pods are.
+	Places []Landing
+}
+
+// Drift is one thing that is not as we left it.
+type Drift struct {
+	Subject string
+	// Field is the field that differs; empty where the drift is of the whole.
+	Field string
+	// Message says what happened, in words.
+	Message string
+	// By are the field managers that own the field now.
+	By []string
+}
+
+// Violation is a running pod on a node where it must not be.
+type Violation struct {
+	Pod, Node string
+	// Reason says which rule is broken; Policies are those of its workload.
+	Reason   string
+	Policies []string
+}
+
+// Drifted reports whether anything differs from what the set's revision left.
+func (s *Status) Drifted() bool {
+	return len(s.Drifts) > 0 || slices.ContainsFunc(s.Workloads, func(w WorkloadStatus) bool { return len(w.Drifts) > 0 })
+}
+
+// Status compares the cluster with what the revisions in force left there. It
+// needs nothing but the cluster.
+func (a *Applier) Status(ctx context.Context, state *State, poolOf func(node string) string) (*Status, error) {
+	status := &Status{Set: state.Set, Scope: state.Scope, Revision: state.Latest()}
+	items := state.items()
+	var changes []*WorkloadChange
+	live := map[types.UID]*workload.Workload{}
+	var namespaces []string
+	for _, item := range items {
+		entry := WorkloadStatus{Ref: item.Ref(), Policies: item.Policies, Revision: item.Record.Revision}
+		// Without the remembered records: what is missing shall show.
+		w, findings, err := a.fetch(ctx, item, nil)
+		if err != nil {
+			return nil, err
+		}
+		if findings.HasErrors() {
+			entry.Drifts = append(entry.Drifts, Drift{Subject: item.Ref(), Message: findings.Error()})
+		} else {
+			entry.Drifts = drifts(state.Set, item, w)
+		}
+		if w != nil {
+			live[item.UID] = w
+			changes = append(changes, &WorkloadChange{Workload: w})
+			namespaces = append(namespaces, w.Namespace)
+		}
+		status.Workloads = append(status.Workloads, entry)
+	}
+	if err := a.objectDrifts(ctx, state, status); err != nil {
+		return nil, err
+	}
+	landings, err := a.Landings(ctx, changes, poolOf)
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(namespaces)
+	pods, err := a.Client.PodsByOwner(ctx, slices.Compact(namespaces))
+	if err != nil {
+		return nil, fmt.Errorf("list pods: %w", err)
+	}
+	nodes, err := a.nodesByName(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i, item := range items {
+		entry := &status.Workloads[i]
+		for _, l := range landings {
+			if l.Workload == entry.Ref {
+				entry.Places = append(entry.Places, l)
+			}
+		}
+		if w := live[item.UID]; w != nil {
+			entry.Violations = violations(w, pods[types.UID(w.UID)], nodes, item.Policies)
+		}
+	}
+	return status, nil
+}
+
+// drifts compares one workload with what we wrote into it.
+func drifts(set Set, item Item, w *workload.Workload) []Drift {
+	ref := item.Ref()
+	switch {
+	case w == nil:
+		return []Drift{{Subject: ref, Message: "it does not exist any more"}}
+	case types.UID(w.UID) != item.UID:
+		return []Drift{{Subject: ref, Message: "it was deleted and made anew, without the set's fields; apply again"}}
+	}
+	var found []Drift
+	if w.Record == nil {
+		found = append(found, Drift{Subject: ref, Field: ".metadata.annotations[" + ownership.Annotation + "]", Message: "our annotation was stripped; apply again to restore it"})
+	}
+	if label := w.Labels[ownership.SetLabel]; label != set.Label() {
+		message := "our label was stripped; apply again to restore it"
+		if label != "" {
+			message = fmt.Sprintf("it is labelled as belonging to set %q", label)
+		}
+		found = append(found, Drift{Subject: ref, Field: ".metadata.labels[" + ownership.SetLabel + "]", Message: message})
+	}
+	for _, f := range item.Record.Fields {
+		now, _ := valueAt(w.Object, f.Path)
+		if covers(plain(now), plain(f.Wrote), f.Path) && covers(plain(f.Wrote), plain(now), f.Path) {
+			continue
+		}
+		d := Drift{Subject: ref, Field: fieldOfPointer(f.Path), Message: "it was changed since revision " + fmt.Sprint(item.Record.Revision), By: fieldOwners(w.Object, f.Path)}
+		if isEmpty(now) {
+			d.Message = "it was removed since revision " + fmt.Sprint(item.Record.Revision)
+		}
+		found = append(found, d)
+	}
+	return found
+}
+
+// objectDrifts compares our classes and taints with the cluster.
+func (a *Applier) objectDrifts(ctx context.Context, state *State, status *Status) error {
+	latest := state.Latest()
+	if latest == nil {
+		return nil
+	}
+	if len(latest.Classes) > 0 {
+		list, err := a.Client.Kube.SchedulingV1().PriorityClasses().List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return fmt.Errorf("list priorityclasses: %w", err)
+		}
+		for _, class := range latest.Classes {
+			i := slices.IndexFunc(list.Items, func(c schedulingv1.PriorityClass) bool { return c.Name == class.Name })
+			switch {
+			case i < 0:
+				status.Drifts = append(status.Drifts, Drift{Subject: "PriorityClass " + class.Name, Message: "it does not exist any more; apply again"})
+			case list.Items[i].Value != class.Value:
+				status.Drifts = append(status.Drifts, Drift{Subject: "PriorityClass " + class.Name, Field: ".value", Message: fmt.Sprintf("it is %d, and was %d", list.Items[i].Value, class.Value)})
+			}
+		}
+	}
+	if len(latest.Nodes) == 0 {
+		return nil
+	}
+	nodes, err := a.nodesByName(ctx)
+	if err != nil {
+		return err
+	}
+	for _, item := range latest.Nodes {
+		node := nodes[item.Name]
+		if node == nil {
+			// Nodes come and go; one that is gone needs no taint.
+			continue
+		}
+		if !slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return sameTaint(t, item.Taint) }) {
+			status.Drifts = append(status.Drifts, Drift{Subject: "Node " + item.Name, Field: ".spec.taints", Message: fmt.Sprintf("the taint %s of pool %q is gone; apply again", item.Taint.ToString(), item.Pool)})
+		}
+	}
+	return nil
+}
+
+// violations judges the running pods by what their workload's template requires
+// of nodes now, as the scheduler would if they came today.
+func violations(w *workload.Workload, pods []*corev1.Pod, nodes map[string]*corev1.Node, policies []string) []Violation {
+	var found []Violation
+	for _, pod := range pods {
+		node := nodes[pod.Spec.NodeName]
+		if node == nil || over(pod) || pod.DeletionTimestamp != nil {
+			continue
+		}
+		// With several templates a pod is fine if it fits any of them: which one it
+		// was made from is the controller's secret.
+		reason := ""
+		for i := range w.Templates {
+			if reason = misplaced(w.Templates[i].Current, node); reason == "" {
+				break
+			}
+		}
+		if reason != "" {
+			found = append(found, Violation{Pod: pod.Namespace + "/" + pod.Name, Node: node.Name, Reason: reason, Policies: policies})
+		}
+	}
+	slices.SortFunc(found, func(a, b Violation) int { return strings.Compare(a.Pod, b.Pod) })
+	return found
+}

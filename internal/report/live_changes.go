@@ -1,0 +1,132 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/kubectl-sched/kubectl-sched/internal/apply"
+	"github.com/kubectl-sched/kubectl-sched/policy/diag"
+)
+
+// ChangeSummary returns what a reader must know first of a change set, a line
+// each: which workloads restart, how many pods, which PodDisruptionBudgets they
+// touch; new objects; changes of nodes. It is nil where nothing changes.
+func ChangeSummary(c *apply.ChangeSet) []string {
+	if c.Empty() {
+		return nil
+	}
+	lines := []string{restartLine(c)}
+	for _, d := range c.Disruptions {
+		lines = append(lines, fmt.Sprintf("  PodDisruptionBudget %s/%s covers %s and allows %s now",
+			d.Namespace, d.Name, strings.Join(d.Workloads, ", "), plural(int(d.Allowed), "disruption")))
+	}
+	for _, class := range c.Classes {
+		if class.Action != apply.Keep {
+			lines = append(lines, fmt.Sprintf("%s PriorityClass %s", class.Action, class.Name))
+		}
+	}
+	for _, n := range c.Nodes {
+		switch n.Action {
+		case apply.Create, apply.Update:
+			lines = append(lines, fmt.Sprintf("taint Node %s with %s (pool %s)", n.Name, n.Taint.ToString(), n.Pool))
+		case apply.Delete:
+			lines = append(lines, fmt.Sprintf("take the taint %s off Node %s", n.Taint.ToString(), n.Name))
+		}
+	}
+	return lines
+}
+
+// restartLine names the workloads that restart, and the pods in them.
+func restartLine(c *apply.ChangeSet) string {
+	workloads, pods := c.Restarts()
+	if workloads == 0 {
+		return "restarts no workload"
+	}
+	var names []string
+	for _, w := range c.Workloads {
+		if w.Restarts {
+			names = append(names, w.Workload.Ref())
+		}
+	}
+	const most = 5
+	list := strings.Join(names[:min(most, len(names))], ", ")
+	if len(names) > most {
+		list += fmt.Sprintf(" and %d more", len(names)-most)
+	}
+	line := fmt.Sprintf("restarts %s (%s): %s", plural(workloads, "workload"), plural(pods, "pod"), list)
+	if len(c.Disruptions) == 0 {
+		return line + "; no PodDisruptionBudget covers them"
+	}
+	var budgets []string
+	for _, d := range c.Disruptions {
+		budgets = append(budgets, d.Namespace+"/"+d.Name)
+	}
+	return line + "; PodDisruptionBudgets: " + strings.Join(budgets, ", ")
+}
+
+// ChangeEffects writes what happens to each workload, with the policies' lines,
+// instead of the objects' YAML.
+func ChangeEffects(w io.Writer, c *apply.ChangeSet, o Options) error {
+	var b strings.Builder
+	t := textWriter{b: &b, o: o, style: style{o.Color}}
+	for _, change := range c.Workloads {
+		switch change.Action {
+		case apply.Update:
+			heading := change.Workload.Ref()
+			if change.Restarts {
+				heading += fmt.Sprintf(" (restarts %s)", plural(change.Pods, "pod"))
+			}
+			t.heading(heading, diag.Pos{})
+			t.effects(change)
+		case apply.Withdraw:
+			t.heading(change.Workload.Ref(), diag.Pos{})
+			t.field("withdraws", "all of the set's fields; no policy of it matches any more")
+		}
+	}
+	for _, class := range c.Classes {
+		if class.Action != apply.Keep {
+			t.heading("PriorityClass "+class.Name, diag.Pos{})
+			t.because(string(class.Action), class.Origins)
+		}
+	}
+	for _, n := range c.Nodes {
+		switch n.Action {
+		case apply.Create, apply.Update:
+			t.heading("Node "+n.Name, diag.Pos{})
+			b.WriteString("  " + t.style.paint(green, "+ taint "+n.Taint.ToString()) + "\n")
+			t.because("", n.Origins)
+		case apply.Delete:
+			t.heading("Node "+n.Name, diag.Pos{})
+			b.WriteString("  " + t.style.paint(red, "- taint "+n.Taint.ToString()) + "\n")
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// effects writes what the policies add to one workload.
+func (t textWriter) effects(change apply.WorkloadChange) {
+	none := true
+	for _, compiled := range change.Changes {
+		if name := change.Workload.Templates[compiled.Template].Name; name != "" {
+			t.field("template", name)
+		}
+		for _, e := range compiled.Effects {
+			none = false
+			t.b.WriteString("  " + t.style.paint(green, "+ "+e.Field) + "\n")
+			t.value(e.Value)
+			t.because(e.Reason, e.Origins)
+		}
+	}
+	if none {
+		t.field("effects", "its fields go back to what was recorded")
+	}
+}
+
+func plural(n int, word string) string {
+	if n == 1 {
+		return "1 " + word
+	}
+	return fmt.Sprintf("%d %ss", n, word)
+}

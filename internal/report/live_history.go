@@ -1,0 +1,86 @@
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubectl-sched/kubectl-sched/internal/apply"
+)
+
+// revisionDocument is one revision for tools.
+type revisionDocument struct {
+	Number    int                 `json:"number"`
+	State     apply.RevisionState `json:"state"`
+	Cause     string              `json:"cause"`
+	By        string              `json:"by,omitempty"`
+	Tool      string              `json:"tool"`
+	Started   time.Time           `json:"started"`
+	Finished  time.Time           `json:"finished,omitzero"`
+	Scope     apply.Scope         `json:"scope"`
+	Workloads []string            `json:"workloads"`
+	Classes   []string            `json:"priorityClasses,omitempty"`
+	Nodes     []string            `json:"nodes,omitempty"`
+}
+
+// History writes the revisions of a set, the oldest first, as a table or for
+// tools.
+func History(w io.Writer, format Format, state *apply.State) error {
+	if format != Text {
+		return documents(w, format, "History", map[string]any{"set": state.Set.Name, "namespace": state.Set.Namespace, "scope": state.Scope, "revisions": revisionDocuments(state)})
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(t, "REVISION\tSTARTED\tSTATE\tWORKLOADS\tOBJECTS\tNODES\tBY\tCAUSE")
+	for _, r := range state.Revisions {
+		stateText := string(r.State)
+		if r.State == apply.Open {
+			stateText = "open (interrupted, or running now)"
+		}
+		fmt.Fprintf(t, "%d\t%s\t%s\t%d\t%d\t%d\t%s\t%s\n", r.Number, r.Started.Format(time.RFC3339), stateText, len(r.Items), len(r.Classes), len(r.Nodes), orNone(r.By), r.Cause)
+	}
+	return t.Flush()
+}
+
+func revisionDocuments(state *apply.State) []revisionDocument {
+	list := make([]revisionDocument, 0, len(state.Revisions))
+	for _, r := range state.Revisions {
+		d := revisionDocument{Number: r.Number, State: r.State, Cause: r.Cause, By: r.By, Tool: r.Tool, Started: r.Started, Finished: r.Finished, Scope: r.Scope, Workloads: []string{}}
+		for _, item := range r.Items {
+			d.Workloads = append(d.Workloads, item.Ref())
+		}
+		for i := range r.Classes {
+			d.Classes = append(d.Classes, r.Classes[i].Name)
+		}
+		for _, n := range r.Nodes {
+			d.Nodes = append(d.Nodes, n.Name)
+		}
+		list = append(list, d)
+	}
+	return list
+}
+
+// documents writes one document of ours as JSON or YAML.
+func documents(w io.Writer, format Format, kind string, fields map[string]any) error {
+	fields["apiVersion"], fields["kind"] = APIVersion, kind
+	data, err := json.MarshalIndent(fields, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", kind, err)
+	}
+	switch format {
+	case JSON:
+		data = append(data, '\n')
+	case YAML:
+		if data, err = yaml.JSONToYAML(data); err != nil {
+			return fmt.Errorf("encode %s: %w", kind, err)
+		}
+	default:
+		_, err := ParseFormat(string(format), Text, JSON, YAML)
+		return err
+	}
+	_, err = w.Write(data)
+	return err
+}
