@@ -146,7 +146,9 @@ func yamlOf(t testing.TB, v any) string {
 	return string(data)
 }
 
-func indent(s string) string { return "  " + strings.ReplaceAll(strings.TrimSuffix(s, "\n"), "\n", "\n  ") + "\n" }
+func indent(s string) string {
+	return "  " + strings.ReplaceAll(strings.TrimSuffix(s, "\n"), "\n", "\n  ") + "\n"
+}
 
 func fileOf(a *txtar.Archive, name string) []byte {
 	for _, f := range a.Files {

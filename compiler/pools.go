@@ -83,7 +83,7 @@ func (c *compilation) preparePool(p *policy.Pool, building map[string]bool) *poo
 		out.broken = true
 	}
 	if out.expr.IsFalse() && !out.broken {
-		c.report(finding{rule: "compile/contradiction", at: at.at("nodes"),
+		c.report(finding{rule: "policy/empty-pool", at: at.at("nodes"),
 			message: fmt.Sprintf("pool %q can have no node: its fields exclude each other", p.Name)})
 	}
 	delete(building, p.Name)

@@ -189,6 +189,11 @@ func (d *draft) reportContradiction(selector, own, base nodeexpr.Expr, needed []
 			continue
 		}
 		found = true
+		if s.expr.IsFalse() {
+			d.report(finding{rule: "compile/contradiction", policy: s.origin.Policy, at: s.origin.Range,
+				message: fmt.Sprintf("no node can ever meet %s; require something else", s.field)})
+			continue
+		}
 		manifest, field, at := own, "node affinity", d.manifestAt(workload.Affinity, "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
 		if excludes(selector, s.expr) {
 			manifest, field, at = selector, "nodeSelector", d.manifestAt(workload.NodeSelector)
