@@ -1,0 +1,174 @@
+package load_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+
+	"github.com/kubectl-sched/kubectl-sched/policy"
+	"github.com/kubectl-sched/kubectl-sched/policy/diag"
+	"github.com/kubectl-sched/kubectl-sched/policy/load"
+)
+
+// TestGolden evaluates the folders of each testdata/*.txtar and compares the
+// findings and the Placement. Of the comment at its top, two kinds of line are
+// read: "paths:" names what is loaded (else the folder placement), and
+// "positions" asks for the positions to be shown. UPDATE=1 rewrites the files.
+func TestGolden(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no cases: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			t.Parallel()
+			runGolden(t, file)
+		})
+	}
+}
+
+const (
+	wantFindings  = "want/findings"
+	wantPlacement = "want/placement.json"
+	wantPositions = "want/positions"
+)
+
+func runGolden(t *testing.T, file string) {
+	archive, err := txtar.ParseFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	want := map[string]string{}
+	var inputs []txtar.File
+	for _, f := range archive.Files {
+		if strings.HasPrefix(f.Name, "want/") {
+			want[f.Name] = string(f.Data)
+			continue
+		}
+		inputs = append(inputs, f)
+		write(t, filepath.Join(dir, f.Name), f.Data)
+	}
+	paths, positions := []string{"placement"}, false
+	for line := range strings.Lines(string(archive.Comment)) {
+		if rest, ok := strings.CutPrefix(line, "paths:"); ok {
+			paths = strings.Fields(rest)
+		}
+		positions = positions || strings.TrimSpace(line) == "positions"
+	}
+	placement, findings := load.Evaluate(context.Background(), load.Options{Dir: dir, Paths: paths})
+	if (placement == nil) != findings.HasErrors() {
+		t.Errorf("placement is %v with findings\n%v", placement, findings)
+	}
+	got := map[string]string{}
+	if len(findings) > 0 {
+		got[wantFindings] = showFindings(findings)
+	}
+	if placement != nil {
+		got[wantPlacement] = showPlacement(t, placement)
+		if positions {
+			got[wantPositions] = showPositions(placement)
+		}
+	}
+	if os.Getenv("UPDATE") != "" {
+		archive.Files = inputs
+		for _, name := range []string{wantFindings, wantPlacement, wantPositions} {
+			if got[name] != "" {
+				archive.Files = append(archive.Files, txtar.File{Name: name, Data: []byte(got[name])})
+			}
+		}
+		if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func showFindings(fs diag.Findings) string {
+	var b strings.Builder
+	for _, f := range fs {
+		fmt.Fprintf(&b, "%s %s: %s\n", f.Severity, f.Rule, f)
+		for _, r := range f.Related {
+			fmt.Fprintf(&b, "\t%s: %s\n", r.Range.Start, r.Message)
+		}
+		if f.Fix != nil {
+			fmt.Fprintf(&b, "\tfix: %s\n", f.Fix.Message)
+		}
+	}
+	return b.String()
+}
+
+// showPositions lists where every field of every object was written.
+func showPositions(p *policy.Placement) string {
+	var b strings.Builder
+	show := func(object string, ps policy.Positions) {
+		for _, pointer := range slices.Sorted(maps.Keys(ps)) {
+			r := ps[pointer]
+			fmt.Fprintf(&b, "%s%s %s-%d\n", object, pointer, r.Start, r.End.Column)
+		}
+	}
+	for _, c := range p.Clusters {
+		show("clusters/"+c.Name, c.Positions)
+	}
+	for _, pool := range p.Pools {
+		show("pools/"+pool.Name, pool.Positions)
+	}
+	for _, k := range p.Kinds {
+		show("kinds/"+k.Name, k.Positions)
+	}
+	for _, pol := range p.Policies {
+		show("policies/"+pol.Name, pol.Positions)
+	}
+	return b.String()
+}
+
+func showPlacement(t *testing.T, p *policy.Placement) string {
+	t.Helper()
+	show := *p
+	show.Clusters, show.Pools = slices.Clone(p.Clusters), slices.Clone(p.Pools)
+	show.Kinds, show.Policies = slices.Clone(p.Kinds), slices.Clone(p.Policies)
+	for i := range show.Clusters {
+		show.Clusters[i].Positions = nil
+	}
+	for i := range show.Pools {
+		show.Pools[i].Positions = nil
+	}
+	for i := range show.Kinds {
+		show.Kinds[i].Positions = nil
+	}
+	for i := range show.Policies {
+		show.Policies[i].Positions = nil
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(show); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func write(t *testing.T, file string, data []byte) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, data, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}

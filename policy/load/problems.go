@@ -1,0 +1,430 @@
+package load
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"cuelang.org/go/cue"
+	"cuelang.org/go/cue/ast"
+	cueerrors "cuelang.org/go/cue/errors"
+	"cuelang.org/go/cue/format"
+	"cuelang.org/go/cue/token"
+
+	"github.com/kubectl-sched/kubectl-sched/policy/diag"
+)
+
+// loadFindings explains why a package could not be put together.
+func (ev *evaluation) loadFindings(err error) (findings diag.Findings) {
+	for _, e := range cueerrors.Errors(err) {
+		f := ev.finding(nil, "input/syntax", cueText(e))
+		f.Range = ev.rangeOfError(nil, e)
+		text := f.Message
+		switch {
+		case strings.Contains(text, "language version") && strings.Contains(text, "too"):
+			f.Rule = "input/language-version"
+			f.Message = fmt.Sprintf("the module is written for CUE %s, which this plugin is too old for; upgrade the plugin", ev.folder.module.language)
+			f.Range = diag.At(diag.Pos{File: ev.set.show(ev.folder.module.root + "/cue.mod/module.cue")})
+		case strings.Contains(text, errNoRegistry.Error()), strings.Contains(text, "cannot find package"),
+			strings.Contains(text, "cannot find module"), strings.Contains(text, "no dependency found"):
+			f.Rule = "input/import"
+			if !strings.Contains(text, errNoRegistry.Error()) && !ev.set.opts.AllowRegistry {
+				f.Message += "; " + errNoRegistry.Error()
+			}
+		}
+		findings = append(findings, f)
+	}
+	return dedupe(findings)
+}
+
+// buildFindings explains what is wrong with a package as a whole: a reference
+// to nothing, say. What is wrong inside an object is found there.
+func (ev *evaluation) buildFindings(err error) (findings diag.Findings) {
+	for _, e := range cueerrors.Errors(err) {
+		if path := e.Path(); len(path) > 1 && slices.Contains(sections, section(path[0])) {
+			continue
+		}
+		f := ev.finding(nil, "policy/evaluation", cueText(e))
+		if name, ok := strings.CutPrefix(f.Message, "reference "); ok && strings.HasSuffix(name, " not found") {
+			f.Rule = "policy/reference"
+			f.Message = ev.unresolved(strings.TrimSuffix(name, " not found"))
+		}
+		f.Range = ev.rangeOfError(nil, e)
+		findings = append(findings, f)
+	}
+	return dedupe(findings)
+}
+
+// unresolved says that a name refers to nothing.
+func (ev *evaluation) unresolved(quoted string) string {
+	name, err := strconv.Unquote(quoted)
+	if err != nil {
+		name = quoted
+	}
+	var known []string
+	for label := range ev.index.root.children {
+		known = append(known, label)
+	}
+	if near, ok := diag.Nearest(name, known); ok && near != name {
+		return fmt.Sprintf("nothing is called %q here; did you mean %q?", name, near)
+	}
+	if name == "policy" {
+		return fmt.Sprintf("nothing is called %q here; add: import %q", name, schemaPackage)
+	}
+	return fmt.Sprintf("nothing is called %q here; define it, or put a text into quotes", name)
+}
+
+// rest finds what is wrong with the fields that hold no objects.
+func (ev *evaluation) rest() (findings diag.Findings) {
+	if v := ev.value.LookupPath(cue.MakePath(cue.Str("params"))); v.Exists() {
+		if err := v.Validate(); err != nil {
+			findings = append(findings, ev.valueFindings(nil, []string{"params"}, err)...)
+		}
+	}
+	// Fields that a comprehension or an embedding brings in are in no index.
+	fields, err := ev.value.Fields()
+	if err != nil {
+		return findings
+	}
+	for fields.Next() {
+		name := label(fields.Selector())
+		if ev.shapes.fields[name] != nil || ev.index.root.children[name] != nil {
+			continue
+		}
+		f := ev.unknownField(nil, nil, name, ev.shapes, nil)
+		f.Range = ev.rangeOfPath([]string{name}, fields.Value())
+		findings = append(findings, f)
+	}
+	return findings
+}
+
+// objectFindings explains what is wrong with an object. One wrong value makes
+// CUE silent about others beside it, so every field is asked by itself.
+func (ev *evaluation) objectFindings(o *object, v cue.Value, sh *shape, err error) (findings diag.Findings) {
+	path := []string{string(o.section), o.name}
+	findings = ev.valueFindings(o, path, err)
+	return append(findings, ev.unmask(o, path, v, sh)...)
+}
+
+func (ev *evaluation) unmask(o *object, path []string, v cue.Value, sh *shape) (findings diag.Findings) {
+	if sh == nil {
+		return nil
+	}
+	nodes := ev.index.find(path...)
+	labels := map[string]cue.Value{}
+	for _, n := range nodes {
+		for name := range n.children {
+			labels[name] = v.LookupPath(cue.MakePath(selector(sh, name)))
+		}
+	}
+	isStructHere := slices.ContainsFunc(declared(nodes), func(p place) bool { return isStruct(p.value) })
+	if fields, err := v.Fields(); err == nil {
+		isStructHere = true
+		for fields.Next() {
+			labels[label(fields.Selector())] = fields.Value()
+		}
+	}
+	for _, name := range sh.requiredFields() {
+		if _, there := labels[name]; !there && isStructHere && len(ev.index.step(nodes, name, maxReferences)) == 0 {
+			findings = append(findings, ev.missing(o, path, name, sh))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		child := labels[name]
+		if hidden(name) || sh.child(name) == nil {
+			continue
+		}
+		p := append(slices.Clip(path), name)
+		if child.Exists() {
+			if err := child.Validate(cue.Concrete(true), cue.Final()); err != nil {
+				findings = append(findings, ev.valueFindings(o, p, err)...)
+			}
+		}
+		findings = append(findings, ev.unmask(o, p, child, sh.child(name))...)
+	}
+	return findings
+}
+
+// label returns a field's name, or a list element's index.
+func label(s cue.Selector) string {
+	if s.LabelType() == cue.StringLabel {
+		return s.Unquoted()
+	}
+	return s.String()
+}
+
+// selector returns how a field or element of that label is looked up.
+func selector(sh *shape, label string) cue.Selector {
+	if sh.elem != nil {
+		if i, err := strconv.Atoi(label); err == nil {
+			return cue.Index(i)
+		}
+	}
+	return cue.Str(label)
+}
+
+// requiredFields returns the names of a struct's required fields, sorted.
+func (s *shape) requiredFields() (names []string) {
+	for _, name := range s.fieldNames() {
+		if s.fields[name].required {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// valueFindings explains errors of values at or below a path.
+func (ev *evaluation) valueFindings(o *object, path []string, err error) (findings diag.Findings) {
+	for _, e := range cueerrors.Errors(err) {
+		at := e.Path()
+		if len(at) < len(path) || !slices.Equal(at[:len(path)], path) {
+			at = path
+		}
+		findings = append(findings, ev.explain(o, slices.Clone(at), e))
+	}
+	return findings
+}
+
+// explain turns one error of a value into a finding.
+func (ev *evaluation) explain(o *object, path []string, e cueerrors.Error) diag.Finding {
+	text := cueText(e)
+	for len(path) > 0 && hidden(path[len(path)-1]) {
+		path = path[:len(path)-1]
+	}
+	var last string
+	var parentPath []string
+	if len(path) > 0 {
+		last, parentPath = path[len(path)-1], path[:len(path)-1]
+	}
+	parent := ev.shapes.at(parentPath)
+	switch {
+	case strings.Contains(text, "field not allowed"):
+		// Of an unknown field with fields below it, the outermost is the mistake.
+		for len(parentPath) > 1 && parent == nil {
+			last, parentPath = parentPath[len(parentPath)-1], parentPath[:len(parentPath)-1]
+			path, parent = path[:len(path)-1], ev.shapes.at(parentPath)
+		}
+		var at ast.Node
+		if p, ok := firstPlace(ev.index.find(path...)); ok {
+			at = p.label
+		}
+		f := ev.unknownField(o, parentPath, last, parent, at)
+		if at == nil {
+			f.Range = ev.rangeOfError(path, e)
+		}
+		return f
+	case strings.Contains(text, "field is required but not present"):
+		return ev.missing(o, parentPath, last, parent)
+	}
+	if f, ok := ev.badValue(o, path, last, parent.child(last), e); ok {
+		return f
+	}
+	f := ev.finding(o, "policy/evaluation", text)
+	f.Range = ev.rangeOfError(path, e)
+	return f
+}
+
+// missing is the finding about a required field that is not there.
+func (ev *evaluation) missing(o *object, path []string, name string, parent *shape) diag.Finding {
+	f := ev.finding(o, "policy/missing-field", fmt.Sprintf("field %q is missing", name))
+	if len(path) > 2 {
+		f.Message += fmt.Sprintf(" in %q", dotted(path[2:]))
+	}
+	if parent != nil {
+		if field := parent.fields[name]; field != nil {
+			switch {
+			case field.doc != "":
+				f.Message += "; " + firstSentence(field.doc)
+			case field.message != "" && field.message != nameRule:
+				f.Message += "; " + field.message
+			default:
+				f.Message += "; it is " + field.String()
+			}
+		}
+	}
+	f.Range = ev.rangeOfPath(path, cue.Value{})
+	return f
+}
+
+// firstSentence returns a doc comment's first sentence, without its full stop.
+func firstSentence(doc string) string {
+	s, _, _ := strings.Cut(doc, ". ")
+	return strings.TrimSuffix(s, ".")
+}
+
+// badValue explains a value that does not fit the schema, or two that do not
+// fit each other. It reports false where neither is to be seen.
+func (ev *evaluation) badValue(o *object, path []string, name string, sh *shape, e cueerrors.Error) (diag.Finding, bool) {
+	places := declared(ev.index.find(path...))
+	sortPlaces(places)
+	f := ev.finding(o, "policy/bad-value", "")
+	var literals []place
+	for _, p := range places {
+		if !isLiteral(p.value) {
+			continue
+		}
+		literals = append(literals, p)
+		if sh != nil && !sh.fits(p.value) {
+			f.Range = ev.set.rangeOf(p.value)
+			f.Message = sh.wrong(name, p.value)
+			return f, true
+		}
+	}
+	for _, p := range literals[min(1, len(literals)):] {
+		first, second := source(literals[0].value), source(p.value)
+		if first == second || isStruct(p.value) || isStruct(literals[0].value) {
+			continue
+		}
+		f.Rule = "policy/conflict"
+		f.Range = ev.set.rangeOf(p.value)
+		f.Message = fmt.Sprintf("%q is %s here and %s elsewhere; a field can have one value only", dotted(path[min(2, len(path)-1):]), second, first)
+		f.Related = []diag.Related{{Range: ev.set.rangeOf(literals[0].value), Message: "the other value"}}
+		return f, true
+	}
+	text := cueText(e)
+	if strings.Contains(text, "incomplete value") || strings.Contains(text, "non-concrete value") || strings.Contains(text, "incomplete") {
+		f.Rule = "policy/incomplete"
+		f.Message = fmt.Sprintf("%q has no value yet; give it one", dotted(path[min(2, len(path)-1):]))
+		if sh != nil && len(sh.kinds) > 0 {
+			f.Message = fmt.Sprintf("%q has no value yet; it must be %s", dotted(path[min(2, len(path)-1):]), sh)
+		}
+		f.Range = ev.rangeOfError(path, e)
+		return f, true
+	}
+	if sh == nil || len(sh.kinds) == 0 {
+		return f, false
+	}
+	f.Range = ev.rangeOfError(path, e)
+	if len(literals) > 0 {
+		f.Range = ev.set.rangeOf(literals[0].value)
+		f.Message = sh.wrong(name, literals[0].value)
+	} else {
+		f.Message = sh.wrong(name, nil)
+	}
+	return f, true
+}
+
+// wrong says what a field must be, and, if it is written out, what it is.
+func (s *shape) wrong(name string, e ast.Expr) string {
+	var message string
+	switch {
+	case strings.HasPrefix(s.message, "must"):
+		message = fmt.Sprintf("%q %s", name, s.message)
+	case s.message != "":
+		message = s.message
+	case strings.Trim(name, "0123456789") == "":
+		message = "each element must be " + s.String()
+	default:
+		message = fmt.Sprintf("%q must be %s", name, s)
+	}
+	if e == nil {
+		return message
+	}
+	if list, ok := e.(*ast.ListLit); ok && len(list.Elts) == 0 && slices.Contains(s.kinds, "list") {
+		return message + ", and not empty"
+	}
+	text := source(e)
+	message += ", not " + text
+	lit, ok := e.(*ast.BasicLit)
+	if !ok {
+		return message
+	}
+	switch lit.Kind {
+	case token.STRING:
+		if !slices.Contains(s.kinds, "string") && s.elem != nil && slices.Contains(s.elem.kinds, "string") {
+			message += fmt.Sprintf("; write [%s]", text)
+		} else if word, err := strconv.Unquote(text); err == nil {
+			if near, ok := diag.Nearest(word, s.allowed); ok {
+				message += fmt.Sprintf("; did you mean %q?", near)
+			}
+		}
+	case token.TRUE, token.FALSE, token.INT, token.FLOAT:
+		if slices.Contains(s.kinds, "string") && len(s.allowed) == 0 {
+			message += fmt.Sprintf("; write %q", text)
+		}
+	}
+	return message
+}
+
+// fits reports whether a literal is of a kind that the shape allows.
+func (s *shape) fits(e ast.Expr) bool {
+	if len(s.kinds) == 0 {
+		return true
+	}
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		switch e.Kind {
+		case token.STRING:
+			if !slices.Contains(s.kinds, "string") {
+				return false
+			}
+			word, err := strconv.Unquote(e.Value)
+			return err != nil || len(s.allowed) == 0 || slices.Contains(s.allowed, word)
+		case token.INT:
+			return slices.Contains(s.kinds, "int")
+		case token.TRUE:
+			return slices.Contains(s.kinds, "true") || slices.Contains(s.kinds, "bool")
+		case token.FALSE:
+			return slices.Contains(s.kinds, "false") || slices.Contains(s.kinds, "bool")
+		}
+		return false
+	case *ast.UnaryExpr:
+		return slices.Contains(s.kinds, "int")
+	case *ast.ListLit:
+		return slices.Contains(s.kinds, "list") && len(e.Elts) > 0
+	case *ast.StructLit:
+		return slices.Contains(s.kinds, "struct")
+	}
+	return true
+}
+
+func isStruct(e ast.Expr) bool {
+	_, ok := e.(*ast.StructLit)
+	return ok
+}
+
+// isLiteral reports whether an expression is written out.
+func isLiteral(e ast.Expr) bool {
+	switch e := e.(type) {
+	case *ast.BasicLit, *ast.StructLit, *ast.ListLit:
+		return true
+	case *ast.UnaryExpr:
+		lit, ok := e.X.(*ast.BasicLit)
+		return ok && lit.Kind != token.STRING && (e.Op == token.SUB || e.Op == token.ADD)
+	}
+	return false
+}
+
+// source returns an expression as it would be written on one line, shortened.
+func source(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		return e.Value
+	case *ast.StructLit:
+		return "fields in braces"
+	case *ast.ListLit:
+		for _, x := range e.Elts {
+			if _, ok := x.(*ast.BasicLit); !ok {
+				return "a list"
+			}
+		}
+	}
+	text, err := format.Node(e, format.Simplify())
+	if err != nil || strings.Contains(string(text), "\n") || len(text) > 60 {
+		return "what is written here"
+	}
+	return string(text)
+}
+
+// cueText is the text of a CUE error: its first line, without the path.
+func cueText(e cueerrors.Error) string {
+	format, args := e.Msg()
+	text := fmt.Sprintf(format, args...)
+	if text == "" {
+		text = e.Error()
+	}
+	line, _, _ := strings.Cut(text, "\n")
+	return strings.TrimSuffix(strings.TrimSpace(line), ":")
+}
