@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/kubectl-sched/kubectl-sched/internal/report"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 )
 
@@ -21,18 +22,30 @@ func newLintCommand(a *app) *cobra.Command {
 		Use:     "lint [-p POLICIES] [-f MANIFESTS]",
 		Short:   "Check policies, and what they come to for manifests",
 		GroupID: groupWrite,
-		Args:    cobra.NoArgs,
-		RunE:    runE(func([]string) (*lintOptions, error) { return f.toOptions(a) }),
+		Long: "Load the policies and compile them for the manifests, and report everything that must be\n" +
+			"mended. Without manifests only the policies themselves are checked. A document that\n" +
+			"speaks of several clusters is checked for all of them.\n\n" +
+			"The exit code is 0 if there is nothing to mend, 1 for errors and warnings, and above 1 if\n" +
+			"something could not be read.",
+		Example: "  # Check the policies in ./placement\n" +
+			"  kubectl sched lint\n\n" +
+			"  # Check them against the manifests in git, for a tool to read\n" +
+			"  kubectl sched lint -p placement -f manifests/ -R -o json\n\n" +
+			"  # Check them against what runs in the cluster\n" +
+			"  kubectl sched lint --live",
+		Args: cobra.NoArgs,
+		RunE: runE(func([]string) (*lintOptions, error) { return f.toOptions(a) }),
 	}
 	f.addTo(cmd.Flags())
 	cmd.Flags().StringVarP(&f.output, "output", "o", "text", "Format: text or json")
+	completeValues(cmd, "output", []string{"text", "json"})
 	return cmd
 }
 
 type lintOptions struct {
 	app      *app
 	pipeline *pipeline
-	output   string
+	format   report.Format
 }
 
 func (f *lintFlags) toOptions(a *app) (*lintOptions, error) {
@@ -40,7 +53,11 @@ func (f *lintFlags) toOptions(a *app) (*lintOptions, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &lintOptions{app: a, pipeline: p, output: f.output}, nil
+	format, err := report.ParseFormat(f.output, report.Text, report.JSON)
+	if err != nil {
+		return nil, err
+	}
+	return &lintOptions{app: a, pipeline: p, format: format}, nil
 }
 
 // Validate implements options.
@@ -48,12 +65,43 @@ func (o *lintOptions) Validate() error { return nil }
 
 // Run implements options.
 func (o *lintOptions) Run(ctx context.Context) error {
-	_, findings, err := o.pipeline.compilePlans(ctx)
+	plans, findings, err := o.pipeline.compilePlans(ctx)
 	if err != nil {
 		return err
 	}
-	o.app.printFindings(findings)
+	if err := report.Findings(o.app.Out, o.format, findings, o.app.reportOptions(o.app.Out)); err != nil {
+		return err
+	}
+	if len(findings) == 0 && o.format == report.Text {
+		fmt.Fprintln(o.app.Out, o.checked(plans))
+	}
 	return lintExit(findings)
+}
+
+// checked says what there was to check, so that nobody takes an empty folder
+// for a clean one.
+func (o *lintOptions) checked(plans []clusterPlan) string {
+	text := "no findings: " + count(len(o.pipeline.placement.Policies), "policy", "policies")
+	templates, clusters := 0, 0
+	for _, p := range plans {
+		templates = max(templates, len(p.Plan.Changes))
+		clusters += len(p.Clusters)
+	}
+	if o.pipeline.live || o.pipeline.manifests.given() {
+		text += ", " + count(templates, "pod template", "pod templates") + " matched"
+	}
+	if clusters > 0 {
+		text += ", " + count(clusters, "cluster", "clusters")
+	}
+	return text
+}
+
+// count says a number with its noun.
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
 }
 
 // lintExit is 2 if anything could not be read, 1 for errors and warnings.
@@ -71,11 +119,4 @@ func lintExit(findings diag.Findings) error {
 		return nil
 	}
 	return exitError{code: code}
-}
-
-// printFindings prints the findings on stderr as text.
-func (a *app) printFindings(findings diag.Findings) {
-	for _, f := range findings {
-		fmt.Fprintf(a.ErrOut, "%s: %s\n", f.Severity, f)
-	}
 }

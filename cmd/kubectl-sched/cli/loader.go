@@ -5,6 +5,7 @@ import (
 
 	"github.com/kubectl-sched/kubectl-sched/policy"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
+	"github.com/kubectl-sched/kubectl-sched/policy/load"
 )
 
 // loader evaluates policies.
@@ -12,5 +13,5 @@ type loader func(context.Context, policyOptions) (*policy.Placement, diag.Findin
 
 // isolated evaluates the policies in a child process that can be killed.
 func (a *app) isolated(ctx context.Context, o policyOptions) (*policy.Placement, diag.Findings) {
-	return &policy.Placement{Folders: o.paths}, nil
+	return load.Evaluate(ctx, load.Options{Paths: o.paths, AllowRegistry: o.allowRegistry})
 }

@@ -140,6 +140,7 @@ func (p *pipeline) readWorkloads(ctx context.Context, placement *policy.Placemen
 		MaxFileSize: p.manifests.maxFileSize,
 	})
 	p.set = set
+	p.app.texts.add(set)
 	return set, append(findings, fs...)
 }
 
@@ -307,7 +308,9 @@ func (p *pipeline) compilePlans(ctx context.Context) ([]clusterPlan, diag.Findin
 			plans = append(plans, clusterPlan{Clusters: nameOf(target), Plan: plan})
 		}
 	}
-	findings = append(findings, unmatched(placement, plans)...)
+	if p.live || p.manifests.given() {
+		findings = append(findings, unmatched(placement, plans)...)
+	}
 	return collapse(plans), findings.Sort(), ctx.Err()
 }
 

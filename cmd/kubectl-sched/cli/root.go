@@ -55,10 +55,12 @@ type app struct {
 	executable func() (string, error)
 	// load evaluates policies.
 	load loader
+	// texts are what findings may point into besides files.
+	texts texts
 }
 
 func newApp(streams genericiooptions.IOStreams) *app {
-	a := &app{IOStreams: streams, now: time.Now, getenv: os.Getenv, getwd: os.Getwd, executable: os.Executable}
+	a := &app{IOStreams: streams, now: time.Now, getenv: os.Getenv, getwd: os.Getwd, executable: os.Executable, texts: texts{}}
 	a.load = a.isolated
 	return a
 }
@@ -115,6 +117,7 @@ func newRootCommand(a *app) *cobra.Command {
 	for _, construct := range commands() {
 		root.AddCommand(construct(a))
 	}
+	completeFlags(a, root)
 	return root
 }
 

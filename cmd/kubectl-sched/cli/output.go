@@ -1,0 +1,74 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/kubectl-sched/kubectl-sched/internal/report"
+	"github.com/kubectl-sched/kubectl-sched/internal/workload"
+	"github.com/kubectl-sched/kubectl-sched/policy/diag"
+)
+
+// maxExcerptSource is how large a file may be that an excerpt is read from: one
+// that was refused for its size is not read after all to show where.
+const maxExcerptSource = 16 << 20
+
+// reportOptions returns how to write a report to w.
+func (a *app) reportOptions(w io.Writer) report.Options {
+	dir, err := a.getwd()
+	if err != nil {
+		dir = "" // then files are named as they are
+	}
+	return report.Options{Dir: dir, Color: report.Colored(w, a.getenv), Source: a.texts.source()}
+}
+
+// printFindings prints the findings on stderr as text.
+func (a *app) printFindings(findings diag.Findings) {
+	if err := report.Findings(a.ErrOut, report.Text, findings, a.reportOptions(a.ErrOut)); err != nil {
+		fmt.Fprintln(a.ErrOut, "error:", err)
+	}
+}
+
+// texts are the texts that findings point into and that are in no file:
+// standard input, and what a kustomization builds.
+type texts map[string][]byte
+
+func (t texts) add(set *workload.Set) {
+	for _, f := range set.Files {
+		if f.Mode == 0 {
+			t[f.Name] = f.Data
+		}
+	}
+}
+
+// source returns a function that returns the text of a file, for excerpts. It
+// reads each file once.
+func (t texts) source() func(string) ([]byte, bool) {
+	read := map[string][]byte{}
+	return func(name string) ([]byte, bool) {
+		if data, ok := t[name]; ok {
+			return data, true
+		}
+		data, seen := read[name]
+		if !seen {
+			data = excerptSource(name)
+			read[name] = data
+		}
+		return data, data != nil
+	}
+}
+
+// excerptSource reads a file, or returns nil: an excerpt is a help, and its
+// absence no error.
+func excerptSource(name string) []byte {
+	info, err := os.Stat(name)
+	if err != nil || !info.Mode().IsRegular() || info.Size() > maxExcerptSource {
+		return nil
+	}
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return nil
+	}
+	return data
+}
