@@ -293,7 +293,7 @@ func (ev *evaluation) badValue(o *object, path []string, name string, sh *shape,
 		f.Range = ev.rangeOfError(path, e)
 		return f, true
 	}
-	if sh == nil || len(sh.kinds) == 0 {
+	if sh == nil || len(sh.kinds) == 0 || sh.open || strings.Contains(text, "cycle") {
 		return f, false
 	}
 	f.Range = ev.rangeOfError(path, e)

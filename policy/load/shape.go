@@ -26,6 +26,7 @@ type shape struct {
 	kinds   []string
 	allowed []string // the strings that are allowed, if not all are
 	message string   // the schema's own words for what would be right
+	def     string   // what holds if nothing is written, as CUE
 }
 
 // shapeField is one field of a struct.
@@ -125,6 +126,9 @@ func (b *shapeBuilder) add(s *shape, e ast.Expr) {
 			s.kind("string")
 		case token.MUL:
 			b.add(s, e.X)
+			if lit, ok := e.X.(*ast.BasicLit); ok {
+				s.def = lit.Value
+			}
 		}
 	case *ast.BinaryExpr:
 		b.add(s, e.X)
@@ -217,6 +221,9 @@ func (s *shape) merge(o *shape) {
 	s.allowed = append(s.allowed, o.allowed...)
 	if s.message == "" {
 		s.message = o.message
+	}
+	if s.def == "" {
+		s.def = o.def
 	}
 }
 
