@@ -94,6 +94,27 @@ func (d described) inside() *shape {
 	return d.elem
 }
 
+// documentation is the comment above the field, or else above the definition that it
+// refers to.
+func (d described) documentation() string {
+	switch inner := d.inside(); {
+	case d.doc != "":
+		return d.doc
+	case d.about != "":
+		return d.about
+	case inner != nil:
+		return inner.about
+	}
+	return ""
+}
+
+// defaultIn returns the default that a comment names: "(default 1)".
+func defaultIn(doc string) string {
+	_, rest, _ := strings.Cut(doc, "(default ")
+	value, _, _ := strings.Cut(rest, ")")
+	return value
+}
+
 // nested reports whether what is inside has fields.
 func (d described) nested() bool { return d.inside() != nil && len(d.inside().fields) > 0 }
 
@@ -115,8 +136,8 @@ func (d described) unknown(name string) error {
 // field returns the documentation, with the fields below if deep.
 func (d described) field(deep bool) Field {
 	f := Field{
-		Path: strings.Join(d.path, "."), Doc: d.doc, Type: d.String(),
-		Default: d.def, Required: d.required, Allowed: d.message,
+		Path: strings.Join(d.path, "."), Doc: d.documentation(), Type: d.String(),
+		Default: defaultIn(d.doc), Required: d.required, Allowed: d.message,
 	}
 	if !deep {
 		return f

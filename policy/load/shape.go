@@ -26,7 +26,7 @@ type shape struct {
 	kinds   []string
 	allowed []string // the strings that are allowed, if not all are
 	message string   // the schema's own words for what would be right
-	def     string   // what holds if nothing is written, as CUE
+	about   string   // the comment of the definition, as one line
 }
 
 // shapeField is one field of a struct.
@@ -38,7 +38,7 @@ type shapeField struct {
 
 // schemaShapes returns the shape of #Document.
 var schemaShapes = sync.OnceValues(func() (*shape, error) {
-	b := shapeBuilder{defs: map[string]ast.Expr{}, built: map[string]*shape{}}
+	b := shapeBuilder{defs: map[string]ast.Expr{}, docs: map[string]string{}, built: map[string]*shape{}}
 	entries, err := policy.Schema().ReadDir(".")
 	if err != nil {
 		return nil, fmt.Errorf("read the built-in schema: %w", err)
@@ -56,6 +56,7 @@ var schemaShapes = sync.OnceValues(func() (*shape, error) {
 			if field, ok := d.(*ast.Field); ok {
 				name, _, _ := ast.LabelName(field.Label)
 				b.defs[name] = field.Value
+				b.docs[name] = strings.TrimPrefix(docOf(field), "#")
 			}
 		}
 	}
@@ -68,6 +69,7 @@ const nameRule = "must be lower-case letters, digits and \"-\", at most 63, begi
 // shapeBuilder reads shapes off the schema's syntax.
 type shapeBuilder struct {
 	defs  map[string]ast.Expr
+	docs  map[string]string
 	built map[string]*shape
 }
 
@@ -77,7 +79,7 @@ func (b *shapeBuilder) definition(name string) *shape {
 	if s := b.built[name]; s != nil {
 		return s
 	}
-	s := &shape{}
+	s := &shape{about: b.docs[name]}
 	b.built[name] = s
 	if e := b.defs[name]; e != nil {
 		b.add(s, e)
@@ -126,9 +128,6 @@ func (b *shapeBuilder) add(s *shape, e ast.Expr) {
 			s.kind("string")
 		case token.MUL:
 			b.add(s, e.X)
-			if lit, ok := e.X.(*ast.BasicLit); ok {
-				s.def = lit.Value
-			}
 		}
 	case *ast.BinaryExpr:
 		b.add(s, e.X)
@@ -221,9 +220,6 @@ func (s *shape) merge(o *shape) {
 	s.allowed = append(s.allowed, o.allowed...)
 	if s.message == "" {
 		s.message = o.message
-	}
-	if s.def == "" {
-		s.def = o.def
 	}
 }
 
