@@ -31,6 +31,9 @@ type Applier struct {
 	// SkipOwned leaves objects alone that somebody else keeps, instead of
 	// refusing the run.
 	SkipOwned bool
+	// ClientOnly leaves the API server's dry runs out of Prepare: the change set is
+	// what we think would be written, and is not to be run.
+	ClientOnly bool
 }
 
 // Request is one run's input.

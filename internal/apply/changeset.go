@@ -159,3 +159,23 @@ func (c *ChangeSet) Restarts() (workloads, pods int) {
 	}
 	return workloads, pods
 }
+
+// Restarting returns the workloads that restart.
+func (c *ChangeSet) Restarting() []*WorkloadChange {
+	return c.workloads(func(w *WorkloadChange) bool { return w.Restarts })
+}
+
+// Placed returns the workloads that hold fields of the set after the run.
+func (c *ChangeSet) Placed() []*WorkloadChange {
+	return c.workloads(func(w *WorkloadChange) bool { return w.Action == Keep || w.Action == Update })
+}
+
+func (c *ChangeSet) workloads(which func(*WorkloadChange) bool) []*WorkloadChange {
+	var found []*WorkloadChange
+	for i := range c.Workloads {
+		if which(&c.Workloads[i]) {
+			found = append(found, &c.Workloads[i])
+		}
+	}
+	return found
+}

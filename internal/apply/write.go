@@ -22,6 +22,10 @@ func (a *Applier) dryUpdate(ctx context.Context, set Set, change *WorkloadChange
 	change.route = routeFor(w.Object, written.Record)
 	change.restored = restored(w, written)
 	change.record = transitional(written, change.restored)
+	if a.ClientOnly {
+		change.After = written.Object
+		return nil, nil
+	}
 	if change.route == byPatch {
 		return a.dryPatch(ctx, set, change, written)
 	}
@@ -181,6 +185,10 @@ func (a *Applier) patchIn(ctx context.Context, set Set, change *WorkloadChange, 
 
 // dryWithdraw asks for a dry run of a withdrawal.
 func (a *Applier) dryWithdraw(ctx context.Context, change *WorkloadChange, written *workload.Written) error {
+	if a.ClientOnly {
+		change.After = written.Object
+		return nil
+	}
 	result, err := a.send(ctx, change.Workload, withdrawal(change.Workload, written, true), true)
 	if err != nil {
 		return err

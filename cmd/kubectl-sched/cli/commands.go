@@ -6,6 +6,12 @@ import "github.com/spf13/cobra"
 func commands() []func(*app) *cobra.Command {
 	return []func(*app) *cobra.Command{
 		newLintCommand,
+		newDiffCommand,
+		newApplyCommand,
+		newUndoCommand,
+		newDeleteCommand,
+		newStatusCommand,
+		newHistoryCommand,
 		newVersionCommand,
 		newCompletionCommand,
 	}

@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+
+	"github.com/kubectl-sched/kubectl-sched/internal/apply"
+	"github.com/kubectl-sched/kubectl-sched/internal/report"
+)
+
+type deleteFlags struct {
+	setFlags
+	runFlags
+	config *genericclioptions.ConfigFlags
+}
+
+func newDeleteCommand(a *app) *cobra.Command {
+	f := &deleteFlags{config: a.newConfigFlags()}
+	cmd := &cobra.Command{
+		Use:     "delete --set NAME",
+		Short:   "Take a set out of the cluster",
+		GroupID: groupApply,
+		Long: "Take every field of the set out of the workloads, put back what was there before, and\n" +
+			"delete the PriorityClasses, taints and records of the set. The workloads themselves stay.\n" +
+			"Neither the policies nor anything else of ours is needed.",
+		Example: "  kubectl sched delete --set shop --dry-run=server\n" +
+			"  kubectl sched delete --set shop",
+		Args: cobra.NoArgs,
+		RunE: runE(func([]string) (*deleteOptions, error) { return f.toOptions(a) }),
+	}
+	f.setFlags.addTo(cmd.Flags())
+	f.runFlags.addTo(cmd.Flags())
+	f.config.AddFlags(cmd.Flags())
+	completeDryRun(cmd)
+	return cmd
+}
+
+type deleteOptions struct {
+	app    *app
+	set    apply.Set
+	run    runFlags
+	config *genericclioptions.ConfigFlags
+}
+
+func (f *deleteFlags) toOptions(a *app) (*deleteOptions, error) {
+	set, err := f.setFlags.toOptions()
+	if err != nil {
+		return nil, err
+	}
+	return &deleteOptions{app: a, set: set, run: f.runFlags, config: f.config}, nil
+}
+
+// Validate implements options.
+func (o *deleteOptions) Validate() error { return o.run.validate() }
+
+// Run implements options.
+func (o *deleteOptions) Run(ctx context.Context) error {
+	client, err := connectTo(o.config)
+	if err != nil {
+		return err
+	}
+	state, err := loadLiveState(ctx, client, o.set)
+	if err != nil {
+		return err
+	}
+	applier := o.app.applier(client, nil)
+	applier.ForceConflicts, applier.ClientOnly = o.run.force, o.run.dryRun == dryRunClient
+	changes, findings, err := applier.PrepareDelete(ctx, state)
+	if err != nil || findings.HasErrors() {
+		return errors.Join(err, o.app.failOn(findings.Sort()))
+	}
+	o.app.printFindings(findings.Sort())
+	r := &liveRun{app: o.app, applier: applier, flags: o.run, format: report.Text}
+	return r.run(ctx, changes, apply.RunOptions{Forget: true})
+}

@@ -1,0 +1,120 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kubectl-sched/kubectl-sched/internal/apply"
+	"github.com/kubectl-sched/kubectl-sched/internal/report"
+)
+
+// The formats of diff.
+const (
+	diffYAML    = "diff"
+	diffEffects = "effects"
+)
+
+type diffFlags struct {
+	policyFlags
+	clusterFlags
+	setFlags
+	force, skipOwned, changeScope bool
+	output                        string
+}
+
+func newDiffCommand(a *app) *cobra.Command {
+	f := &diffFlags{clusterFlags: newClusterFlags(a)}
+	cmd := &cobra.Command{
+		Use:     "diff --set NAME [-p POLICIES] [-n NAMESPACE]",
+		Short:   "Show what apply would change in a cluster",
+		GroupID: groupApply,
+		Long: "Show what \"kubectl sched apply\" would change, found by server-side dry run: first which\n" +
+			"workloads would restart, how many pods and which PodDisruptionBudgets they touch, then\n" +
+			"the difference of the objects, or with -o effects the policies' lines behind it. There is\n" +
+			"no output where nothing would change.\n\n" +
+			"KUBECTL_EXTERNAL_DIFF names the program that compares, as for \"kubectl diff\". The exit\n" +
+			"code is 0 without and 1 with differences, and above 1 on errors.",
+		Example: "  kubectl sched diff --set shop\n" +
+			"  kubectl sched diff --set shop -o effects\n" +
+			"  KUBECTL_EXTERNAL_DIFF=\"colordiff -N -u\" kubectl sched diff --set shop",
+		Args: cobra.NoArgs,
+		RunE: runE(func([]string) (*diffOptions, error) { return f.toOptions(a) }),
+	}
+	flags := cmd.Flags()
+	f.policyFlags.addTo(flags)
+	f.clusterFlags.addTo(flags)
+	f.setFlags.addTo(flags)
+	flags.BoolVar(&f.force, "force-conflicts", false, "Show what taking over fields that somebody else owns would change")
+	flags.BoolVar(&f.skipOwned, "skip-owned", false, "Leave objects out that Argo CD, Flux, Helm or a controller keeps")
+	flags.BoolVar(&f.changeScope, "change-scope", false, "Show what recording this run's scope as that of the set would change")
+	flags.StringVarP(&f.output, "output", "o", diffYAML, "Format: diff or effects")
+	completeValues(cmd, "output", []string{diffYAML, diffEffects})
+	return cmd
+}
+
+type diffOptions struct {
+	app      *app
+	pipeline *pipeline
+	set      apply.Set
+	flags    diffFlags
+}
+
+func (f *diffFlags) toOptions(a *app) (*diffOptions, error) {
+	set, err := f.setFlags.toOptions()
+	if err != nil {
+		return nil, err
+	}
+	p, err := livePipeline(a, &f.policyFlags, &f.clusterFlags)
+	if err != nil {
+		return nil, err
+	}
+	return &diffOptions{app: a, pipeline: p, set: set, flags: *f}, nil
+}
+
+// Validate implements options.
+func (o *diffOptions) Validate() error {
+	if o.flags.output != diffYAML && o.flags.output != diffEffects {
+		return fmt.Errorf("unknown format %q for -o; %s", o.flags.output, didYouMean(o.flags.output, []string{diffYAML, diffEffects}))
+	}
+	return nil
+}
+
+// Run implements options.
+func (o *diffOptions) Run(ctx context.Context) error {
+	live, findings, err := o.pipeline.compileLive(ctx, o.set)
+	if err != nil || findings.HasErrors() {
+		return errors.Join(err, o.app.failOn(findings))
+	}
+	applier := o.app.applier(live.client, live.kinds)
+	applier.ForceConflicts, applier.ChangeScope, applier.SkipOwned = o.flags.force, o.flags.changeScope, o.flags.skipOwned
+	changes, fs, err := applier.Prepare(ctx, apply.Request{State: live.state, Scope: live.scope, Plan: live.plan, Workloads: live.workloads})
+	findings = append(findings, fs...)
+	if err != nil || findings.HasErrors() {
+		return errors.Join(err, o.app.failOn(findings.Sort()))
+	}
+	o.app.printFindings(findings.Sort())
+	summary := report.ChangeSummary(changes)
+	if len(summary) == 0 {
+		return nil
+	}
+	for _, line := range summary {
+		fmt.Fprintln(o.app.Out, line)
+	}
+	if o.flags.output == diffEffects {
+		if err := report.ChangeEffects(o.app.Out, changes, o.app.reportOptions(o.app.Out)); err != nil {
+			return err
+		}
+		return exitError{code: exitFindings}
+	}
+	comparisons, err := changes.Comparisons()
+	if err != nil {
+		return err
+	}
+	if err := o.app.compare(ctx, comparisons); err != nil {
+		return err
+	}
+	return exitError{code: exitFindings}
+}

@@ -1,0 +1,222 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+
+	"github.com/kubectl-sched/kubectl-sched/compiler"
+	"github.com/kubectl-sched/kubectl-sched/compiler/capability"
+	"github.com/kubectl-sched/kubectl-sched/internal/apply"
+	"github.com/kubectl-sched/kubectl-sched/internal/cluster"
+	"github.com/kubectl-sched/kubectl-sched/internal/workload"
+	"github.com/kubectl-sched/kubectl-sched/policy"
+	"github.com/kubectl-sched/kubectl-sched/policy/diag"
+)
+
+// setFlags name the set that a verb works on.
+type setFlags struct {
+	name, namespace string
+}
+
+func (f *setFlags) addTo(flags *pflag.FlagSet) {
+	flags.StringVar(&f.name, "set", "", "Name of the set (required): what is applied, pruned and undone together")
+	flags.StringVar(&f.namespace, "set-namespace", apply.DefaultNamespace, "Namespace that the state of the set is kept in; who may write only one namespace names that")
+}
+
+func (f *setFlags) toOptions() (apply.Set, error) {
+	set := apply.Set{Name: f.name, Namespace: f.namespace}
+	return set, set.Validate()
+}
+
+// connectTo returns the client for the cluster that kubectl's flags name.
+func connectTo(config *genericclioptions.ConfigFlags) (*cluster.Client, error) {
+	rest, err := config.ToRESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	return cluster.Connect(rest)
+}
+
+// applier returns an Applier of this program's version.
+func (a *app) applier(client *cluster.Client, kinds *workload.Kinds) *apply.Applier {
+	return &apply.Applier{Client: client, Kinds: kinds, Tool: buildVersion(), Now: a.now}
+}
+
+// buildVersion is the version of the module that this program was built from.
+func buildVersion() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" {
+		return "(devel)"
+	}
+	return info.Main.Version
+}
+
+// livePlan is what policies come to in one live cluster.
+type livePlan struct {
+	cluster   *policy.Cluster
+	client    *cluster.Client
+	kinds     *workload.Kinds
+	state     *apply.State
+	scope     apply.Scope
+	plan      *compiler.Plan
+	workloads []*workload.Workload
+	// pools maps the nodes to the names of their pools, joined.
+	pools map[string]string
+}
+
+// compileLive loads the policies, and reads and compiles the cluster's
+// workloads. With an Error among the findings nothing may be written.
+func (p *pipeline) compileLive(ctx context.Context, set apply.Set) (*livePlan, diag.Findings, error) {
+	placement, findings := p.loadPlacement(ctx)
+	if placement == nil {
+		return nil, findings, nil
+	}
+	target, err := p.liveTarget(placement)
+	if err != nil {
+		return nil, findings, err
+	}
+	scope, err := p.liveScope()
+	if err != nil {
+		return nil, findings, err
+	}
+	client, err := p.connect(target)
+	if err != nil {
+		return nil, findings, err
+	}
+	kinds, fs := kindTable(placement)
+	findings = append(findings, fs...)
+	if findings.HasErrors() {
+		return nil, findings, nil
+	}
+	caps, fs := p.capabilities(ctx, target)
+	findings = append(findings, fs...)
+	if fs.HasErrors() {
+		return nil, findings, nil
+	}
+	state, err := apply.LoadState(ctx, client, set)
+	if err != nil {
+		return nil, findings, err
+	}
+	workloads, fs := client.Workloads(ctx, cluster.Scope{Namespaces: scope.Namespaces, Kinds: kinds, Records: state.Records()})
+	findings = append(findings, fs...)
+	if findings.HasErrors() {
+		return nil, findings, nil
+	}
+	plan, fs := compiler.Compile(compiler.Request{
+		Placement: placement, Workloads: workloads, Capabilities: caps, Surface: policy.SurfaceLive, Now: p.app.now(),
+	})
+	findings = append(findings, fs...)
+	findings = append(findings, unmatched(placement, []clusterPlan{{Plan: plan}})...)
+	return &livePlan{
+		cluster: target, client: client, kinds: kinds, state: state, scope: scope, plan: plan,
+		workloads: workloads, pools: poolNames(placement, caps),
+	}, findings, ctx.Err()
+}
+
+// liveTarget returns the one cluster to write to: the named one, or the only one
+// whose surface is live; nil for a document that speaks of none.
+func (p *pipeline) liveTarget(placement *policy.Placement) (*policy.Cluster, error) {
+	if p.cluster == allClusters {
+		return nil, usageError{errors.New("--cluster all: this verb works on one cluster at a time; name it")}
+	}
+	targets, err := p.targets(placement)
+	if err != nil || len(targets) == 0 {
+		return nil, err
+	}
+	live := slices.DeleteFunc(slices.Clone(targets), func(c policy.Cluster) bool { return c.Surface != policy.SurfaceLive })
+	switch {
+	case len(live) == 1:
+		return &live[0], nil
+	case p.cluster != "":
+		return nil, fmt.Errorf("cluster %q has surface \"render\": its manifests are what policies are compiled into (kubectl sched compile); set its surface to \"live\" in %s to write into the cluster itself",
+			p.cluster, targets[0].Positions.At("surface").Start)
+	case len(live) == 0:
+		return nil, errors.New("none of the clusters has surface \"live\"; the manifests are what policies are compiled into (kubectl sched compile)")
+	}
+	names := make([]string, len(live))
+	for i, c := range live {
+		names[i] = c.Name
+	}
+	return nil, usageError{fmt.Errorf("name the cluster with --cluster; its surface is live in %s", strings.Join(names, ", "))}
+}
+
+// liveScope returns the scope of the run: the policy folders, and the namespaces
+// of --namespace (the context's own namespace does not narrow a set).
+func (p *pipeline) liveScope() (apply.Scope, error) {
+	var scope apply.Scope
+	for _, path := range p.policies.paths {
+		folder, err := p.app.folderName(path)
+		if err != nil {
+			return scope, err
+		}
+		scope.Folders = append(scope.Folders, folder)
+	}
+	if p.config.Namespace != nil && *p.config.Namespace != "" {
+		scope.Namespaces = strings.Split(*p.config.Namespace, ",")
+	}
+	slices.Sort(scope.Folders)
+	slices.Sort(scope.Namespaces)
+	scope.Folders, scope.Namespaces = slices.Compact(scope.Folders), slices.Compact(scope.Namespaces)
+	return scope, nil
+}
+
+// folderName names a policy folder in the same way on every machine: relative to
+// the repository that it is in, or else as the user named it.
+func (a *app) folderName(path string) (string, error) {
+	dir, err := a.getwd()
+	if err != nil {
+		return "", err
+	}
+	full := path
+	if !filepath.IsAbs(full) {
+		full = filepath.Join(dir, full)
+	}
+	for root := full; ; root = filepath.Dir(root) {
+		if _, err := os.Stat(filepath.Join(root, ".git")); err == nil {
+			relative, err := filepath.Rel(root, full)
+			if err != nil {
+				return "", fmt.Errorf("policy folder %q: %w", path, err)
+			}
+			return filepath.ToSlash(relative), nil
+		}
+		if root == filepath.Dir(root) {
+			return filepath.ToSlash(filepath.Clean(path)), nil
+		}
+	}
+}
+
+// poolNames maps nodes to the names of their pools.
+func poolNames(placement *policy.Placement, caps capability.Capabilities) map[string]string {
+	members := compiler.PoolMembers(placement, caps)
+	names := map[string]string{}
+	for _, pool := range placement.Pools {
+		for _, node := range members[pool.Name] {
+			if names[node] != "" {
+				names[node] += ","
+			}
+			names[node] += pool.Name
+		}
+	}
+	return names
+}
+
+// loadLiveState returns the state of a set that must exist.
+func loadLiveState(ctx context.Context, client *cluster.Client, set apply.Set) (*apply.State, error) {
+	state, err := apply.LoadState(ctx, client, set)
+	if err != nil {
+		return nil, err
+	}
+	if !state.Exists() {
+		return nil, fmt.Errorf("there is no set %q in namespace %q; if its state is kept in another namespace, name that with --set-namespace", set.Name, set.Namespace)
+	}
+	return state, nil
+}

@@ -1,0 +1,51 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kubectl-sched/kubectl-sched/internal/report"
+)
+
+func newStatusCommand(a *app) *cobra.Command {
+	f := &lookFlags{config: a.newConfigFlags()}
+	cmd := &cobra.Command{
+		Use:     "status --set NAME",
+		Short:   "Show what a set has applied, what drifted, and where pods are",
+		GroupID: groupLook,
+		Long: "Show the revision of a set that is in force, which fields somebody has changed since,\n" +
+			"which running pods are where their placement rules them out now, and where pods are.\n" +
+			"It needs the cluster alone.",
+		Example: "  kubectl sched status --set shop\n" +
+			"  kubectl sched status --set shop -o json",
+		Args: cobra.NoArgs,
+		RunE: runE(func([]string) (*statusOptions, error) { return f.toStatus(a) }),
+	}
+	f.addTo(cmd)
+	return cmd
+}
+
+type statusOptions struct{ lookOptions }
+
+func (f *lookFlags) toStatus(a *app) (*statusOptions, error) {
+	o, err := f.toOptions(a)
+	return &statusOptions{o}, err
+}
+
+// Run implements options.
+func (o *statusOptions) Run(ctx context.Context) error {
+	client, err := connectTo(o.config)
+	if err != nil {
+		return err
+	}
+	state, err := loadLiveState(ctx, client, o.set)
+	if err != nil {
+		return err
+	}
+	status, err := o.app.applier(client, nil).Status(ctx, state, nil)
+	if err != nil {
+		return err
+	}
+	return report.Status(o.app.Out, o.format, status, o.app.reportOptions(o.app.Out))
+}

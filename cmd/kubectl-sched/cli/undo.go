@@ -1,0 +1,91 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+
+	"github.com/kubectl-sched/kubectl-sched/internal/apply"
+	"github.com/kubectl-sched/kubectl-sched/internal/report"
+)
+
+type undoFlags struct {
+	setFlags
+	runFlags
+	config *genericclioptions.ConfigFlags
+	to     int
+}
+
+func newUndoCommand(a *app) *cobra.Command {
+	f := &undoFlags{config: a.newConfigFlags()}
+	cmd := &cobra.Command{
+		Use:     "undo --set NAME [--to-revision N]",
+		Short:   "Go back to an earlier revision of a set",
+		GroupID: groupApply,
+		Long: "Write the fields of an earlier revision again, as a new revision, and withdraw what later\n" +
+			"ones added. Without --to-revision it goes back to the last complete revision before the\n" +
+			"newest. Objects that Argo CD or Flux keep are refused: what to revert in git is said.",
+		Example: "  kubectl sched undo --set shop\n" +
+			"  kubectl sched undo --set shop --to-revision 3 --wait",
+		Args: cobra.NoArgs,
+		RunE: runE(func([]string) (*undoOptions, error) { return f.toOptions(a) }),
+	}
+	f.setFlags.addTo(cmd.Flags())
+	f.runFlags.addTo(cmd.Flags())
+	cmd.Flags().IntVar(&f.to, "to-revision", 0, "Revision to go back to; 0 for the last complete one before the newest")
+	f.config.AddFlags(cmd.Flags())
+	completeDryRun(cmd)
+	return cmd
+}
+
+type undoOptions struct {
+	app    *app
+	set    apply.Set
+	run    runFlags
+	config *genericclioptions.ConfigFlags
+	to     int
+}
+
+func (f *undoFlags) toOptions(a *app) (*undoOptions, error) {
+	set, err := f.setFlags.toOptions()
+	if err != nil {
+		return nil, err
+	}
+	return &undoOptions{app: a, set: set, run: f.runFlags, config: f.config, to: f.to}, nil
+}
+
+// Validate implements options.
+func (o *undoOptions) Validate() error {
+	if o.to < 0 {
+		return fmt.Errorf("--to-revision must not be below 0, not %d", o.to)
+	}
+	return o.run.validate()
+}
+
+// Run implements options.
+func (o *undoOptions) Run(ctx context.Context) error {
+	client, err := connectTo(o.config)
+	if err != nil {
+		return err
+	}
+	state, err := loadLiveState(ctx, client, o.set)
+	if err != nil {
+		return err
+	}
+	to, err := state.UndoTarget(o.to)
+	if err != nil {
+		return err
+	}
+	applier := o.app.applier(client, nil)
+	applier.ForceConflicts, applier.ClientOnly = o.run.force, o.run.dryRun == dryRunClient
+	changes, findings, err := applier.PrepareUndo(ctx, state, to)
+	if err != nil || findings.HasErrors() {
+		return errors.Join(err, o.app.failOn(findings.Sort()))
+	}
+	o.app.printFindings(findings.Sort())
+	r := &liveRun{app: o.app, applier: applier, flags: o.run, format: report.Text}
+	return r.run(ctx, changes, apply.RunOptions{})
+}
