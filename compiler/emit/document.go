@@ -83,7 +83,9 @@ type NodeEntry struct {
 	Pool      string           `json:"pool"`
 	ManagedBy policy.ManagedBy `json:"managedBy"`
 	Taint     corev1.Taint     `json:"taint"`
-	// Nodes are the nodes that lack the taint; absent where they are not known.
+	// Members are all nodes of the pool, Nodes those that lack the taint; absent
+	// where they are not known.
+	Members []string          `json:"members,omitempty"`
 	Nodes   []string          `json:"nodes,omitempty"`
 	Level   compiler.Level    `json:"level"`
 	Reason  string            `json:"reason"`

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	schedulingv1 "k8s.io/api/scheduling/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
@@ -28,18 +29,21 @@ const (
 	objectsFooter = "# End of what kubectl sched compile wrote.\n"
 )
 
+// ManagedByLabel and ManagedBy mark the objects that we write into manifests.
+const (
+	ManagedByLabel = "app.kubernetes.io/managed-by"
+	ManagedBy      = "kubectl-sched"
+)
+
 // Objects returns the objects that the plan makes as YAML, in the plan's order,
 // between the comments that mark them as ours; nil if there are none.
 func Objects(plan *compiler.Plan) ([]byte, error) {
-	if len(plan.Objects) == 0 {
-		return nil, nil
+	objects, err := Labelled(plan)
+	if err != nil || len(objects) == 0 {
+		return nil, err
 	}
 	out := []byte(objectsHeader)
-	for i, o := range plan.Objects {
-		object, err := Unstructured(o)
-		if err != nil {
-			return nil, err
-		}
+	for i, object := range objects {
 		text, err := yaml.Marshal(object)
 		if err != nil {
 			return nil, fmt.Errorf("encode an object: %w", err)
@@ -50,6 +54,23 @@ func Objects(plan *compiler.Plan) ([]byte, error) {
 		out = append(out, text...)
 	}
 	return append(out, objectsFooter...), nil
+}
+
+// Labelled returns the objects that the plan makes as manifests have them: as
+// Unstructured, and with ManagedByLabel.
+func Labelled(plan *compiler.Plan) ([]map[string]any, error) {
+	objects := make([]map[string]any, len(plan.Objects))
+	for i, o := range plan.Objects {
+		object, err := Unstructured(o)
+		if err != nil {
+			return nil, err
+		}
+		if err := unstructured.SetNestedField(object, ManagedBy, "metadata", "labels", ManagedByLabel); err != nil {
+			return nil, fmt.Errorf("label an object: %w", err)
+		}
+		objects[i] = object
+	}
+	return objects, nil
 }
 
 // IsObjectsFile reports whether the text is a file of objects that we wrote,

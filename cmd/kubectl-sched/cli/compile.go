@@ -1,0 +1,179 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kubectl-sched/kubectl-sched/compiler/emit"
+	"github.com/kubectl-sched/kubectl-sched/internal/report"
+)
+
+// The formats of compile.
+const (
+	formatManifests = "manifests"
+	formatComponent = "component"
+	formatEffects   = "effects"
+	formatJSON      = "json"
+	formatYAML      = "yaml"
+)
+
+var compileFormats = []string{formatManifests, formatComponent, formatEffects, formatJSON, formatYAML}
+
+type compileFlags struct {
+	pipelineFlags
+	output      string
+	inPlace     bool
+	outputDir   string
+	objectsFile string
+	check       bool
+	diff        bool
+}
+
+func newCompileCommand(a *app) *cobra.Command {
+	f := &compileFlags{pipelineFlags: newPipelineFlags(a)}
+	cmd := &cobra.Command{
+		Use:     "compile [-p POLICIES] (-f MANIFESTS | -k FOLDER | --live) [-o FORMAT]",
+		Short:   "Write the placement into manifests",
+		GroupID: groupApply,
+		Long: "Compile the policies and write what they come to.\n\n" +
+			"Formats (-o):\n" +
+			"  manifests  the manifests that were read, whole, with the placement in them; every byte\n" +
+			"             that no policy changes stays (the default)\n" +
+			"  component  a kustomize Component that patches the placement in\n" +
+			"  effects    what changes in which workload, by which line of which policy\n" +
+			"  json|yaml  the plan, with the origin of and the reason for every effect\n\n" +
+			"Each changed object says in an annotation what is ours in it: compiling again changes\n" +
+			"nothing, and a policy that is removed takes its fields with it. With an error among the\n" +
+			"findings nothing is written. --check and --diff exit with 1 where something would change.",
+		Example: "  # Write the placement into the manifests in git\n" +
+			"  kubectl sched compile -f manifests/ -R --in-place\n\n" +
+			"  # In CI: fail if somebody forgot to\n" +
+			"  kubectl sched compile -f manifests/ -R --in-place --check --diff\n\n" +
+			"  # Between helm and the cluster (also as a Helm post-renderer)\n" +
+			"  helm template shop ./chart | kubectl sched compile -f -\n\n" +
+			"  # One folder for each cluster of the policies\n" +
+			"  kubectl sched compile -f manifests/ --cluster all --output-dir rendered/",
+		Args: cobra.NoArgs,
+		RunE: runE(func([]string) (*compileOptions, error) { return f.toOptions(a) }),
+	}
+	f.addTo(cmd.Flags())
+	flags := cmd.Flags()
+	flags.StringVarP(&f.output, "output", "o", formatManifests, "Format: "+strings.Join(compileFormats, ", "))
+	flags.BoolVarP(&f.inPlace, "in-place", "i", false, "Write the manifests back to the files that they were read from")
+	flags.StringVar(&f.outputDir, "output-dir", "", "Write the manifests or the Component below this folder; with --cluster all below one folder for each cluster")
+	flags.StringVar(&f.objectsFile, "objects-file", emit.ObjectsFile, "File for the objects that policies make (PriorityClasses): below the output folder, or in place beside the manifests")
+	flags.BoolVar(&f.check, "check", false, "Write nothing; name the files that would change, and exit with 1 if there are any")
+	flags.BoolVar(&f.diff, "diff", false, "Write nothing; show what would change as a unified diff, and exit with 1 if anything would")
+	completeValues(cmd, "output", compileFormats)
+	return cmd
+}
+
+type compileOptions struct {
+	app         *app
+	pipeline    *pipeline
+	disk        emit.FileSystem
+	format      string
+	inPlace     bool
+	outputDir   string
+	objectsFile string
+	check, diff bool
+}
+
+func (f *compileFlags) toOptions(a *app) (*compileOptions, error) {
+	p, err := f.pipelineFlags.toOptions(a)
+	if err != nil {
+		return nil, err
+	}
+	o := &compileOptions{
+		app: a, pipeline: p, disk: emit.OS{}, format: f.output, inPlace: f.inPlace, outputDir: f.outputDir,
+		objectsFile: f.objectsFile, check: f.check, diff: f.diff,
+	}
+	if (o.check || o.diff) && o.outputDir == "" {
+		o.inPlace = true
+	}
+	return o, nil
+}
+
+// Validate implements options.
+func (o *compileOptions) Validate() error {
+	input := o.pipeline.manifests.input
+	switch {
+	case !o.pipeline.manifests.given() && !o.pipeline.live:
+		return errors.New("nothing to compile for; give manifests with -f or -k, or --live")
+	case !isFormat(o.format):
+		return fmt.Errorf("unknown format %q for -o; %s", o.format, didYouMean(o.format, compileFormats))
+	case o.inPlace && o.outputDir != "":
+		return errors.New("give --in-place or --output-dir, not both")
+	case o.outputDir != "" && o.format != formatManifests && o.format != formatComponent:
+		return fmt.Errorf("--output-dir is for manifests and components; -o %s goes to standard output", o.format)
+	case o.inPlace && o.format != formatManifests:
+		return fmt.Errorf("--in-place, --check and --diff are for manifests; for -o %s give --output-dir", o.format)
+	case o.inPlace && o.pipeline.live:
+		return errors.New("--in-place needs manifests in files; what is in the cluster changes with \"kubectl sched apply\"")
+	case o.inPlace && input.Kustomize != "":
+		return errors.New("--in-place cannot write back what a kustomization builds; give -f for its files, or -o component")
+	case o.inPlace && readsStdin(input.Files):
+		return errors.New("--in-place cannot write back to standard input; leave it out and the manifests go to standard output")
+	case o.pipeline.live && o.format == formatComponent:
+		return errors.New("-o component needs manifests (-f, -k): a Component patches what a kustomization builds")
+	}
+	return nil
+}
+
+func isFormat(name string) bool {
+	for _, f := range compileFormats {
+		if f == name {
+			return true
+		}
+	}
+	return false
+}
+
+func readsStdin(files []string) bool {
+	for _, f := range files {
+		if f == "-" {
+			return true
+		}
+	}
+	return false
+}
+
+// Run implements options.
+func (o *compileOptions) Run(ctx context.Context) error {
+	plans, findings, err := o.pipeline.compilePlans(ctx)
+	if err != nil {
+		return err
+	}
+	if findings.HasErrors() {
+		return o.app.failOn(findings)
+	}
+	if o.format != formatManifests && o.format != formatComponent {
+		if err := o.app.failOn(findings); err != nil {
+			return err
+		}
+		return o.writePlans(plans)
+	}
+	outcomes, fs := o.outcomes(plans)
+	if err := o.app.failOn(append(findings, fs...).Sort()); err != nil {
+		return err
+	}
+	return o.write(ctx, outcomes)
+}
+
+// writePlans prints the plans themselves: their effects for people, or the whole
+// document for tools.
+func (o *compileOptions) writePlans(plans []clusterPlan) error {
+	format := report.Format(o.format)
+	if o.format == formatEffects {
+		format = report.Text
+	}
+	list := make([]report.Plan, len(plans))
+	for i, p := range plans {
+		list[i] = report.Plan{Clusters: p.Clusters, Plan: p.Plan}
+	}
+	return report.Plans(o.app.Out, format, list, o.app.reportOptions(o.app.Out))
+}
