@@ -5,6 +5,8 @@ import "github.com/spf13/cobra"
 // commands returns the constructors of every verb, in the order of the help.
 func commands() []func(*app) *cobra.Command {
 	return []func(*app) *cobra.Command{
+		newInitCommand,
+		newFmtCommand,
 		newLintCommand,
 		newDiffCommand,
 		newApplyCommand,
@@ -14,5 +16,6 @@ func commands() []func(*app) *cobra.Command {
 		newHistoryCommand,
 		newVersionCommand,
 		newCompletionCommand,
+		newEvaluateCommand,
 	}
 }
