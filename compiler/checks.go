@@ -28,7 +28,9 @@ func (d *draft) checkPools() {
 		places[u.origin] = append(places[u.origin], u.pool)
 	}
 	for _, o := range order {
-		d.checkPoolTaints(o, places[o])
+		if !slices.Contains(d.ungranted, o) {
+			d.checkPoolTaints(o, places[o])
+		}
 	}
 }
 
@@ -66,7 +68,7 @@ func (d *draft) checkPoolTaints(o Origin, pools []*pool) {
 	f.message = fmt.Sprintf("the known nodes of pool %s carry %s, which the pods do not tolerate, so they would stay Pending; tolerate it, or make it the pool's dedicated taint", quoted(names), describeTaints(sortTaints(taints)))
 	if free > 0 {
 		f.severity = warning
-		f.message = fmt.Sprintf("nodes %s of pool %s carry %s, which the pods do not tolerate, so they use only the other nodes; tolerate it, if that is not meant", quoted(tainted), quoted(names), describeTaints(sortTaints(taints)))
+		f.message = fmt.Sprintf("the pods do not tolerate %s on %s of pool %s, and so use its other nodes alone; tolerate it, if that is not meant", describeTaints(sortTaints(taints)), nodesNamed(tainted), quoted(names))
 	}
 	d.report(f)
 }
@@ -133,9 +135,8 @@ func (d *draft) checkRollout() {
 	if d.failed || !d.c.facts.NodesKnown || d.w.Replicas == nil || r == nil || r.Strategy != "RollingUpdate" || len(d.effects) == 0 {
 		return
 	}
-	nodes := d.eligibleNodes()
 	values := map[string]bool{}
-	for _, n := range nodes {
+	for _, n := range d.eligibleNodes().nodes {
 		if v, ok := n.Labels[corev1.LabelHostname]; ok {
 			values[v] = true
 		}

@@ -81,11 +81,15 @@ func (d *draft) gatherColocations(r *rule, all map[string]policy.Colocation, apa
 
 // colocateDaemonSet judges what is asked of pods that run one on each node.
 func (d *draft) colocateDaemonSet(apart bool, key string, col policy.Colocation, o Origin) {
-	if apart && key == corev1.LabelHostname || col.Strength == policy.Prefer {
-		return
+	switch {
+	case apart && key == corev1.LabelHostname:
+	case col.Strength == policy.Prefer:
+		d.report(finding{rule: "compile/daemonset-spread", severity: info, policy: o.Policy, at: o.Range,
+			message: "a DaemonSet runs one pod on each of its nodes, so a preference for where they are to each other has nothing to choose"})
+	default:
+		d.report(finding{rule: "compile/daemonset-spread", policy: o.Policy, at: o.Range,
+			message: "a DaemonSet runs one pod on each of its nodes, so nothing can be required of where its pods are to each other; leave DaemonSets out with not: {kinds: [\"DaemonSet\"]}"})
 	}
-	d.report(finding{rule: "compile/daemonset-spread", policy: o.Policy, at: o.Range,
-		message: "a DaemonSet runs one pod on each of its nodes, so nothing can be required of where its pods are to each other; leave DaemonSets out with not: {kinds: [\"DaemonSet\"]}"})
 }
 
 // canonicalAffinity writes a term so that two which say the same come out alike.

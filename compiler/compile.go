@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kubectl-sched/kubectl-sched/compiler/capability"
 	"github.com/kubectl-sched/kubectl-sched/policy"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 )
@@ -22,16 +21,7 @@ import (
 // Compile returns the Plan for the request, and everything that a user must
 // mend or know, sorted. The Plan is complete only if no finding is an Error.
 func Compile(r Request) (*Plan, diag.Findings) {
-	if r.Placement == nil {
-		r.Placement = &policy.Placement{}
-	}
-	c := &compilation{
-		Request:  r,
-		facts:    facts{Capabilities: r.Capabilities},
-		plan:     &Plan{Cluster: r.Capabilities.Cluster},
-		once:     map[string]bool{},
-		eligible: map[string][]*capability.Node{},
-	}
+	c := newCompilation(r)
 	c.findCluster()
 	c.preparePools()
 	c.prepareRules()
@@ -41,6 +31,19 @@ func Compile(r Request) (*Plan, diag.Findings) {
 	c.reportUnknownNamespaces()
 	c.finish()
 	return c.plan, c.findings.Sort()
+}
+
+func newCompilation(r Request) *compilation {
+	if r.Placement == nil {
+		r.Placement = &policy.Placement{}
+	}
+	return &compilation{
+		Request:  r,
+		facts:    facts{Capabilities: r.Capabilities},
+		plan:     &Plan{Cluster: r.Capabilities.Cluster},
+		once:     map[string]bool{},
+		eligible: map[string]*eligible{},
+	}
 }
 
 // compilation is one run of Compile.
@@ -55,7 +58,7 @@ type compilation struct {
 	// workloads.
 	once map[string]bool
 	// eligible remembers which nodes meet an expression and tolerations.
-	eligible map[string][]*capability.Node
+	eligible map[string]*eligible
 	// classes are the PriorityClasses that policies in force ask for.
 	classes []classWish
 	// namespaces are those whose labels decide and are not known, by the place
@@ -191,7 +194,7 @@ func (c *compilation) reportUnknownNamespaces() {
 			noun = "namespaces"
 		}
 		c.report(finding{rule: "compile/namespace-unknown", policy: u.rule.Name, at: u.rule.author.at(u.path...),
-			message: fmt.Sprintf("namespaceLabels cannot be judged, because the labels of %s %s are not known; compile with --with-cluster or select by namespaces", noun, quoted(names))})
+			message: fmt.Sprintf("namespaceLabels cannot be judged, because the labels of %s %s are not known; compile with --with-cluster, give the manifests of the namespaces too, or select by namespaces", noun, quoted(names))})
 	}
 }
 

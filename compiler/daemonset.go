@@ -19,6 +19,7 @@ func (d *draft) checkDaemonSet() {
 	required := nodeaffinity.NewRequiredNodeAffinity(d.after.NodeSelector, d.after.Affinity)
 	tolerations := append(slices.Clone(d.after.Tolerations), daemonTolerations()...)
 	byTaint := map[string][]string{}
+	unasked := false
 	var unselected []string
 	for _, n := range d.c.facts.Nodes {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name, Labels: n.Labels}}
@@ -30,6 +31,7 @@ func (d *draft) checkDaemonSet() {
 		for _, t := range n.Taints {
 			if repels(t) && !tolerates(tolerations, t) {
 				bad = append(bad, t)
+				unasked = unasked || !d.guarded(t)
 			}
 		}
 		if len(bad) > 0 {
@@ -51,7 +53,8 @@ func (d *draft) checkDaemonSet() {
 		parts = append(parts, fmt.Sprintf("%s for the node affinity", quoted(unselected)))
 	}
 	f.message = fmt.Sprintf("the DaemonSet runs on %d of %d nodes and skips %s", len(d.c.facts.Nodes)-skipped, len(d.c.facts.Nodes), strings.Join(parts, "; "))
-	if len(byTaint) > 0 {
+	// The taints of dedicated pools keep off whom the document means to.
+	if unasked {
 		f.severity = warning
 		f.message += "; tolerate the taint, or forbid those nodes"
 	}

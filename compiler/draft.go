@@ -36,6 +36,8 @@ type draft struct {
 	leaves      []rawLeaf
 	selectors   []selectorWish
 	rawSpreads  []placedConstraint
+	// ungranted are the lines that need a pool which does not grant itself.
+	ungranted []Origin
 
 	// final holds for the nodes that the result allows, taints aside.
 	final nodeexpr.Expr
@@ -181,18 +183,41 @@ func (d *draft) nodeAffinity() *corev1.NodeAffinity {
 }
 
 // eligibleNodes returns the known nodes that the result allows.
-func (d *draft) eligibleNodes() []*capability.Node {
+func (d *draft) eligibleNodes() *eligible {
 	var key strings.Builder
 	key.WriteString(d.final.String())
 	for _, t := range d.after.Tolerations {
 		fmt.Fprintf(&key, "\n%s %s %s %s", t.Key, operatorOf(t), t.Value, t.Effect)
 	}
-	if nodes, ok := d.c.eligible[key.String()]; ok {
-		return nodes
+	if set, ok := d.c.eligible[key.String()]; ok {
+		return set
 	}
-	nodes := d.c.facts.eligible(d.final, d.after.Tolerations)
-	d.c.eligible[key.String()] = nodes
-	return nodes
+	set := &eligible{nodes: d.c.facts.eligible(d.final, d.after.Tolerations), lacking: map[string][]string{}}
+	d.c.eligible[key.String()] = set
+	return set
+}
+
+// eligible are the known nodes that can take some template's pods.
+type eligible struct {
+	nodes []*capability.Node
+	// lacking remembers which of them have not the label of a topology.
+	lacking map[string][]string
+}
+
+// without returns the names of the nodes that lack the label.
+func (e *eligible) without(label string) []string {
+	if names, ok := e.lacking[label]; ok {
+		return names
+	}
+	var names []string
+	for _, n := range e.nodes {
+		if _, ok := n.Labels[label]; !ok {
+			names = append(names, n.Name)
+		}
+	}
+	slices.Sort(names)
+	e.lacking[label] = names
+	return names
 }
 
 // isDaemonSet reports whether one pod runs on each node by construction.

@@ -135,7 +135,7 @@ func valueExpr(k nodeexpr.Key, v string) (*nodeexpr.Expr, error) {
 	case strings.HasPrefix(v, ">") || strings.HasPrefix(v, "<"):
 		n, err := strconv.ParseInt(v[1:], 10, 64)
 		if err != nil {
-			return nil, fmt.Errorf("%q compares with no integer; write %q", v, v[:1]+"8")
+			return nil, fmt.Errorf("%q compares with no integer; write %q", v, strictly(v))
 		}
 		if k.Field {
 			return nil, fmt.Errorf("node names are compared with nothing; %q is for labels", v)
@@ -149,6 +149,21 @@ func valueExpr(k nodeexpr.Key, v string) (*nodeexpr.Expr, error) {
 		return nil, fmt.Errorf("node affinity has no globs, so %q cannot be said of nodes; list the values, or give the nodes a label of their own", v)
 	}
 	return nil, nil
+}
+
+// strictly returns what a comparison that the language does not have was meant
+// to be: ">=8" is ">7".
+func strictly(v string) string {
+	n, err := strconv.ParseInt(strings.TrimLeft(v, "<>= "), 10, 64)
+	switch {
+	case err != nil:
+		return v[:1] + "8"
+	case strings.HasPrefix(v, ">="):
+		return fmt.Sprintf(">%d", n-1)
+	case strings.HasPrefix(v, "<="):
+		return fmt.Sprintf("<%d", n+1)
+	}
+	return fmt.Sprintf("%c%d", v[0], n)
 }
 
 // suggestValues lists the known values that a glob would match.
@@ -167,7 +182,7 @@ func (c *compilation) suggestValues(k nodeexpr.Key, glob string) string {
 	if len(found) == 0 {
 		return ""
 	}
-	return "; now it would match " + quoted(slices.Sorted(maps.Keys(found)))
+	return "; of those known it would match " + quoted(slices.Sorted(maps.Keys(found)))
 }
 
 // unless returns the expression of all nodes but those of e, or reports that

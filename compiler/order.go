@@ -33,3 +33,11 @@ func number(n int, noun string) string {
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
 }
+
+// nodesNamed names nodes, for a sentence in the singular.
+func nodesNamed(names []string) string {
+	if len(names) == 1 {
+		return fmt.Sprintf("node %q", names[0])
+	}
+	return "each of the nodes " + quoted(names)
+}

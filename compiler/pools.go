@@ -157,13 +157,16 @@ func grantsNamespace(ps []pattern, namespace string) bool {
 func (d *draft) usable(p *pool, o Origin) bool {
 	grant, v := p.grants.lacks(d.c.facts, d.w, d.t)
 	related := []diag.Related{{Range: p.Positions.At("dedicated", "grants"), Message: fmt.Sprintf("who may use pool %q", p.Name)}}
+	if v != yes {
+		d.ungranted = append(d.ungranted, o)
+	}
 	switch v {
 	case no:
 		d.report(finding{rule: "compile/no-grant", policy: o.Policy, at: o.Range, related: related,
 			message: fmt.Sprintf("pool %q is dedicated and does not grant this workload; add %s of the pool, or do not send the workload there", p.Name, grant)})
 	case unknown:
 		d.report(finding{rule: "compile/namespace-unknown", policy: o.Policy, at: o.Range, related: related,
-			message: fmt.Sprintf("whether pool %q is granted depends on the labels of namespace %q, which are not known; compile with --with-cluster, or grant by namespaces", p.Name, d.w.Namespace)})
+			message: fmt.Sprintf("whether pool %q is granted depends on the labels of namespace %q, which are not known; compile with --with-cluster, give the manifest of the namespace too, or grant by namespaces", p.Name, d.w.Namespace)})
 	}
 	return v == yes
 }

@@ -90,11 +90,15 @@ func gatherSpread(d *draft, r *rule) {
 // spreadDaemonSet judges a spread of pods that run one on each node: over nodes
 // it always holds, and over other domains nobody can choose.
 func (d *draft) spreadDaemonSet(key string, s policy.Spread, o Origin) {
-	if key == corev1.LabelHostname || s.Strength == policy.Prefer {
-		return
+	switch {
+	case key == corev1.LabelHostname:
+	case s.Strength == policy.Prefer:
+		d.report(finding{rule: "compile/daemonset-spread", severity: info, policy: o.Policy, at: o.Range,
+			message: "a DaemonSet runs one pod on each of its nodes, so a preference for how they spread has nothing to choose"})
+	default:
+		d.report(finding{rule: "compile/daemonset-spread", policy: o.Policy, at: o.Range,
+			message: "a DaemonSet runs one pod on each of its nodes, so its spread is that of the nodes and cannot be required; leave DaemonSets out with not: {kinds: [\"DaemonSet\"]}"})
 	}
-	d.report(finding{rule: "compile/daemonset-spread", policy: o.Policy, at: o.Range,
-		message: "a DaemonSet runs one pod on each of its nodes, so its spread is that of the nodes and cannot be required; leave DaemonSets out with not: {kinds: [\"DaemonSet\"]}"})
 }
 
 // spreadProblem says what a spread constraint cannot count.
@@ -248,7 +252,7 @@ func (d *draft) constraint(s spreadWish) (corev1.TopologySpreadConstraint, []str
 	}
 	var nodes []string
 	if !d.failed {
-		nodes = d.c.facts.domainsOf(s.key, d.eligibleNodes())
+		nodes = d.c.facts.domainsOf(s.key, d.eligibleNodes().nodes)
 	}
 	least, notes := d.minDomains(s, nodes)
 	out.MinDomains = &least
@@ -280,7 +284,7 @@ func (d *draft) minDomains(s spreadWish, known []string) (int32, []string) {
 		return least, nil
 	}
 	room := int32(len(known)) * s.maxSkew
-	have := fmt.Sprintf("%s of the %d domains of %q exist", numberWord(len(known)), least, s.key)
+	have := fmt.Sprintf("%d of the %d domains of %q that are asked for exist so far", len(known), least, s.key)
 	if replicas != nil && *replicas > room {
 		note := fmt.Sprintf("%s, so %d of %d pods stay Pending until there are more", have, *replicas-room, *replicas)
 		notes = append(notes, note)
@@ -290,16 +294,6 @@ func (d *draft) minDomains(s spreadWish, known []string) (int32, []string) {
 		notes = append(notes, fmt.Sprintf("%s, so pods beyond %d stay Pending until there are more", have, room))
 	}
 	return least, notes
-}
-
-func numberWord(n int) string {
-	switch n {
-	case 0:
-		return "none"
-	case 1:
-		return "one"
-	}
-	return fmt.Sprint(n)
 }
 
 func spreadReason(c corev1.TopologySpreadConstraint, notes []string) string {

@@ -90,7 +90,7 @@ var intents = []Intent{
 		Name:    "raw",
 		Doc:     "A fragment of a pod spec, for what no intent says. Placement fields unite with the manifest's as those of the intents do; other maps merge, and other values are set where the manifest has none or the same.",
 		Example: "raw: pod: {\n\truntimeClassName: \"gvisor\"\n\tterminationGracePeriodSeconds: 60\n}",
-		Fields:  []string{"any field of the pod spec"},
+		Fields:  []string{"spec of the pod: any field"},
 		Limits:  "A value that differs from the manifest's is an error, as is an unknown field, or a fragment for a kind that carries placement fields alone.",
 		gather:  gatherRaw,
 	},

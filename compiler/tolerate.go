@@ -17,14 +17,22 @@ type tolerationWish struct {
 	origin     Origin
 }
 
+// wishToleration asks for a toleration that the policy names itself. Where it
+// bears the taint of a dedicated pool, it needs that pool's grant like any other.
 func (d *draft) wishToleration(t corev1.Toleration, o Origin, reason string) {
+	for _, name := range sortedKeys(d.c.pools) {
+		p := d.c.pools[name]
+		if p.taint != nil && tolerates([]corev1.Toleration{t}, *p.taint) && !d.usable(p, o) {
+			return
+		}
+	}
 	d.tolerations = append(d.tolerations, tolerationWish{t, reason, o})
 }
 
 // toleratePool asks for the toleration of a dedicated pool, if it is granted.
 func (d *draft) toleratePool(p *pool, o Origin, reason string) {
 	if p.taint != nil && d.usable(p, o) {
-		d.wishToleration(exactToleration(*p.taint), o, reason)
+		d.tolerations = append(d.tolerations, tolerationWish{exactToleration(*p.taint), reason, o})
 	}
 }
 
@@ -59,13 +67,7 @@ func gatherTolerate(d *draft, r *rule) {
 	case t.All && len(t.ExceptPools) > 0:
 		d.tolerateAllBut(r)
 	case t.All:
-		o := r.author.origin("tolerate", "all")
-		for _, name := range sortedKeys(d.c.pools) {
-			if p := d.c.pools[name]; p.taint != nil && !d.usable(p, o) {
-				return
-			}
-		}
-		d.wishToleration(corev1.Toleration{Operator: corev1.TolerationOpExists}, o, "a toleration without a key tolerates every taint")
+		d.wishToleration(corev1.Toleration{Operator: corev1.TolerationOpExists}, r.author.origin("tolerate", "all"), "a toleration without a key tolerates every taint")
 	}
 }
 
@@ -96,7 +98,7 @@ func (d *draft) tolerateAllBut(r *rule) {
 		number(len(d.c.facts.Nodes), "known node"))
 	for _, t := range d.knownTaints(excluded, o) {
 		if !slices.ContainsFunc(kept, func(k corev1.Taint) bool { return tolerates([]corev1.Toleration{t}, k) }) {
-			d.wishToleration(t, o, reason)
+			d.tolerations = append(d.tolerations, tolerationWish{t, reason, o})
 		}
 	}
 }

@@ -66,28 +66,27 @@ func (d *draft) checkTopology() {
 }
 
 func (d *draft) checkTopologyKey(key string, require bool, o Origin, intent string) {
-	nodes := d.eligibleNodes()
-	var lacking []string
-	for _, n := range nodes {
-		if _, ok := n.Labels[key]; !ok {
-			lacking = append(lacking, n.Name)
-		}
-	}
+	set := d.eligibleNodes()
+	lacking := set.without(key)
 	if len(lacking) == 0 {
 		return
 	}
-	slices.Sort(lacking)
 	f := finding{rule: "compile/topology-missing", severity: warning, policy: o.Policy, at: o.Range}
 	switch {
-	case require && len(lacking) == len(nodes):
+	case require && len(lacking) == len(set.nodes):
 		f.severity = diag.Error
 		f.message = fmt.Sprintf("none of the nodes that could take the pods has the label %q, so all pods would stay Pending; label the nodes, or name the key that they have", key)
 	case require:
-		f.message = fmt.Sprintf("nodes %s lack the label %q and so never get a pod; label them, or require nodes that have it", quoted(lacking), key)
+		f.message = fmt.Sprintf("the label %q is missing on %s, which therefore never gets a pod; add it, or require nodes that have it", key, nodesNamed(lacking))
 	case intent == "spread":
-		f.message = fmt.Sprintf("nodes %s lack the label %q: pods there are not counted, and the spread's score ignores these nodes; label them", quoted(lacking), key)
+		f.message = fmt.Sprintf("the label %q is missing on %s: pods there are not counted, and the spread's score leaves it out; add the label", key, nodesNamed(lacking))
 	default:
-		f.message = fmt.Sprintf("nodes %s lack the label %q and so belong to no domain, where %s has no effect; label them", quoted(lacking), key, intent)
+		f.message = fmt.Sprintf("the label %q is missing on %s, which therefore belongs to no domain, and %s has no effect there; add the label", key, nodesNamed(lacking), intent)
 	}
-	d.report(f)
+	if f.severity == diag.Error {
+		d.report(f)
+		return
+	}
+	// The nodes are the same for all that a policy selects.
+	d.c.reportOnce(fmt.Sprint(o, f.message), f)
 }
