@@ -153,6 +153,7 @@ func (c *compilation) compileAll() {
 
 func (c *compilation) finish() {
 	for _, r := range c.rules {
+		c.plan.Policies = append(c.plan.Policies, r.Name)
 		if !r.matched {
 			c.plan.Unmatched = append(c.plan.Unmatched, r.Name)
 		}

@@ -38,6 +38,8 @@ type Plan struct {
 	Nodes []NodeEffect
 	// Exceptions are the exceptions in force that spared a workload.
 	Exceptions []ExceptionUse
+	// Policies names the policies that hold in this cluster, sorted.
+	Policies []string
 	// Unmatched names the policies that hold in this cluster and matched no
 	// workload, sorted. Over a fleet only what is unmatched everywhere matters.
 	Unmatched []string
