@@ -80,7 +80,7 @@ func (ev *evaluation) unknownField(o *object, path []string, label string, paren
 	}
 	where := ""
 	if len(path) > 2 {
-		where = fmt.Sprintf(" in %q", dotted(path[2:]))
+		where = " in " + dottedQuote(path[2:])
 	}
 	f.Message = fmt.Sprintf("unknown field %q%s", label, where)
 	if parent == nil {
@@ -134,6 +134,15 @@ func dotted(path []string) string {
 		b.WriteString(p)
 	}
 	return b.String()
+}
+
+// dottedQuote is dotted in quotes, unless it has quotes in it.
+func dottedQuote(path []string) string {
+	text := dotted(path)
+	if strings.Contains(text, `"`) {
+		return text
+	}
+	return `"` + text + `"`
 }
 
 // dedupe drops, of findings of one rule about one place, all but the first.

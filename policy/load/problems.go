@@ -104,8 +104,16 @@ func (ev *evaluation) rest() (findings diag.Findings) {
 // CUE silent about others beside it, so every field is asked by itself.
 func (ev *evaluation) objectFindings(o *object, v cue.Value, sh *shape, err error) (findings diag.Findings) {
 	path := []string{string(o.section), o.name}
-	findings = ev.valueFindings(o, path, err)
-	return append(findings, ev.unmask(o, path, v, sh)...)
+	findings = append(ev.valueFindings(o, path, err), ev.unmask(o, path, v, sh)...)
+	if len(findings)+len(o.findings) == 0 {
+		// Whatever it is, it must not pass.
+		for _, e := range cueerrors.Errors(err) {
+			f := ev.finding(o, "policy/evaluation", cueText(e))
+			f.Range = ev.rangeOfError(e.Path(), e)
+			findings = append(findings, f)
+		}
+	}
+	return findings
 }
 
 func (ev *evaluation) unmask(o *object, path []string, v cue.Value, sh *shape) (findings diag.Findings) {
@@ -182,13 +190,16 @@ func (ev *evaluation) valueFindings(o *object, path []string, err error) (findin
 		if len(at) < len(path) || !slices.Equal(at[:len(path)], path) {
 			at = path
 		}
-		findings = append(findings, ev.explain(o, slices.Clone(at), e))
+		if f, ok := ev.explain(o, slices.Clone(at), e); ok {
+			findings = append(findings, f)
+		}
 	}
 	return findings
 }
 
-// explain turns one error of a value into a finding.
-func (ev *evaluation) explain(o *object, path []string, e cueerrors.Error) diag.Finding {
+// explain turns one error of a value into a finding. It reports false for a
+// mere consequence of another error.
+func (ev *evaluation) explain(o *object, path []string, e cueerrors.Error) (diag.Finding, bool) {
 	text := cueText(e)
 	for len(path) > 0 && hidden(path[len(path)-1]) {
 		path = path[:len(path)-1]
@@ -206,6 +217,9 @@ func (ev *evaluation) explain(o *object, path []string, e cueerrors.Error) diag.
 			last, parentPath = parentPath[len(parentPath)-1], parentPath[:len(parentPath)-1]
 			path, parent = path[:len(path)-1], ev.shapes.at(parentPath)
 		}
+		if parent.child(last) != nil && (!parent.names || parent.fields[last] != nil || namePattern.MatchString(last)) {
+			return diag.Finding{}, false // something around or below it is not allowed
+		}
 		var at ast.Node
 		if p, ok := firstPlace(ev.index.find(path...)); ok {
 			at = p.label
@@ -214,23 +228,23 @@ func (ev *evaluation) explain(o *object, path []string, e cueerrors.Error) diag.
 		if at == nil {
 			f.Range = ev.rangeOfError(path, e)
 		}
-		return f
+		return f, true
 	case strings.Contains(text, "field is required but not present"):
-		return ev.missing(o, parentPath, last, parent)
+		return ev.missing(o, parentPath, last, parent), true
 	}
 	if f, ok := ev.badValue(o, path, last, parent.child(last), e); ok {
-		return f
+		return f, true
 	}
 	f := ev.finding(o, "policy/evaluation", text)
 	f.Range = ev.rangeOfError(path, e)
-	return f
+	return f, true
 }
 
 // missing is the finding about a required field that is not there.
 func (ev *evaluation) missing(o *object, path []string, name string, parent *shape) diag.Finding {
 	f := ev.finding(o, "policy/missing-field", fmt.Sprintf("field %q is missing", name))
 	if len(path) > 2 {
-		f.Message += fmt.Sprintf(" in %q", dotted(path[2:]))
+		f.Message += " in " + dottedQuote(path[2:])
 	}
 	if parent != nil {
 		if field := parent.fields[name]; field != nil {
@@ -279,16 +293,16 @@ func (ev *evaluation) badValue(o *object, path []string, name string, sh *shape,
 		}
 		f.Rule = "policy/conflict"
 		f.Range = ev.set.rangeOf(p.value)
-		f.Message = fmt.Sprintf("%q is %s here and %s elsewhere; a field can have one value only", dotted(path[min(2, len(path)-1):]), second, first)
+		f.Message = fmt.Sprintf("%s is %s here and %s elsewhere; a field can have one value only", dottedQuote(path[min(2, len(path)-1):]), second, first)
 		f.Related = []diag.Related{{Range: ev.set.rangeOf(literals[0].value), Message: "the other value"}}
 		return f, true
 	}
 	text := cueText(e)
 	if strings.Contains(text, "incomplete value") || strings.Contains(text, "non-concrete value") || strings.Contains(text, "incomplete") {
 		f.Rule = "policy/incomplete"
-		f.Message = fmt.Sprintf("%q has no value yet; give it one", dotted(path[min(2, len(path)-1):]))
+		f.Message = fmt.Sprintf("%s has no value yet; give it one", dottedQuote(path[min(2, len(path)-1):]))
 		if sh != nil && len(sh.kinds) > 0 {
-			f.Message = fmt.Sprintf("%q has no value yet; it must be %s", dotted(path[min(2, len(path)-1):]), sh)
+			f.Message = fmt.Sprintf("%s has no value yet; it must be %s", dottedQuote(path[min(2, len(path)-1):]), sh)
 		}
 		f.Range = ev.rangeOfError(path, e)
 		return f, true

@@ -24,7 +24,7 @@ func Serve(ctx context.Context, stdin io.Reader, stdout io.Writer) error {
 	// The collector works harder as the limit comes near, so that what is over
 	// it is in use, and not merely waiting to be collected.
 	debug.SetMemoryLimit(int64(limits.Memory / 10 * 9))
-	debug.SetMaxStack(int(limits.Memory / 4))
+	debug.SetMaxStack(int(limits.Memory / 16))
 
 	out := &messages{encoder: json.NewEncoder(stdout)}
 	done := make(chan message, 1)

@@ -161,10 +161,7 @@ func (b *shapeBuilder) addStruct(s *shape, st *ast.StructLit) {
 			b.add(s, d.Expr)
 		case *ast.Field:
 			if pattern, ok := d.Label.(*ast.ListLit); ok {
-				s.values = b.shapeOf(d.Value)
-				if id, ok := pattern.Elts[0].(*ast.Ident); ok {
-					s.names = id.Name == "#Name"
-				}
+				b.addPattern(s, pattern.Elts[0], b.shapeOf(d.Value))
 				continue
 			}
 			name, _, err := ast.LabelName(d.Label)
@@ -181,6 +178,23 @@ func (b *shapeBuilder) addStruct(s *shape, st *ast.StructLit) {
 			}
 		}
 	}
+}
+
+// addPattern adds the fields that a pattern over their names allows.
+func (b *shapeBuilder) addPattern(s *shape, names ast.Expr, values *shape) {
+	id, _ := names.(*ast.Ident)
+	if id != nil && id.Name != "#Name" && strings.HasPrefix(id.Name, "#") {
+		// A pattern of a few names, each a field that may be there.
+		for _, name := range b.definition(id.Name).allowed {
+			if s.fields == nil {
+				s.fields = map[string]*shapeField{}
+			}
+			s.fields[name] = &shapeField{shape: values}
+		}
+		return
+	}
+	s.values = values
+	s.names = id != nil && id.Name == "#Name"
 }
 
 // docOf returns the comment above a field as one line.
