@@ -21,12 +21,18 @@ func excerpt(data []byte, r diag.Range, width int) (line, marks string, ok bool)
 		return "", "", false
 	}
 	text, columns := layout(raw)
+	// What the line is indented by says nothing here and takes room.
+	if indent := len(text) - len([]rune(strings.TrimLeft(string(text), " "))); indent > 0 {
+		text = text[indent:]
+		for i := range columns {
+			columns[i] = max(0, columns[i]-indent)
+		}
+	}
 	start := columnAt(columns, r.Start.Column)
 	end := start + 1
 	switch {
 	case r.Start.Column == 0: // only the line is known: mark all of it
-		start = len(text) - len([]rune(strings.TrimLeft(string(text), " ")))
-		end = len(text)
+		start, end = 0, len(text)
 	case r.End.Line == r.Start.Line:
 		end = columnAt(columns, r.End.Column)
 	case r.End.Line > r.Start.Line:

@@ -49,8 +49,8 @@ func TestFindingsText(t *testing.T) {
 			}},
 			`web.cue:2:10: error: policy "web": there is no pool "spto"; did you mean "spot"?
     [policy/unknown-pool]
-    2 |     pools: ["spto"]
-      |             ^^^^^^
+    2 | pools: ["spto"]
+      |         ^^^^^^
   web.yaml:1:1: the workload
     1 | kind: Deployment
       | ^

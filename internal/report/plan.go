@@ -6,6 +6,7 @@ import (
 
 	"github.com/kubectl-sched/kubectl-sched/compiler"
 	"github.com/kubectl-sched/kubectl-sched/compiler/emit"
+	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 )
 
 // Plan is a plan with the clusters that it is for.
@@ -13,6 +14,19 @@ type Plan struct {
 	// Clusters are their names, sorted; nil if the policies name no clusters.
 	Clusters []string
 	Plan     *compiler.Plan
+	// Overridden are the policies that another one replaced; text alone.
+	Overridden []Overridden
+}
+
+// Overridden is a policy that another one replaced for a workload.
+type Overridden struct {
+	Policy, By string
+	// Workload is the workload's Ref.
+	Workload string
+	// Reason is the one that By gives.
+	Reason string
+	// Range is where By says so.
+	Range diag.Range
 }
 
 // planWriters has one writer for each format of plans.

@@ -27,13 +27,14 @@ func plansText(w io.Writer, plans []Plan, o Options) error {
 			}
 			b.WriteString(t.style.paint(bold, "# "+word+" "+strings.Join(p.Clusters, ", ")) + "\n")
 		}
-		t.plan(p.Plan)
+		t.plan(p)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-func (t textWriter) plan(plan *compiler.Plan) {
+func (t textWriter) plan(p Plan) {
+	plan := p.Plan
 	separate := false
 	block := func() {
 		if separate {
@@ -55,6 +56,12 @@ func (t textWriter) plan(plan *compiler.Plan) {
 	for _, n := range plan.Nodes {
 		block()
 		t.node(n)
+	}
+	for _, o := range p.Overridden {
+		block()
+		t.heading(fmt.Sprintf("policy %q overridden by %q", o.Policy, o.By), o.Range.Start)
+		t.field("for", o.Workload)
+		t.field("reason", o.Reason)
 	}
 	for _, e := range plan.Exceptions {
 		block()

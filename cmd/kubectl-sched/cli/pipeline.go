@@ -79,6 +79,8 @@ type pipeline struct {
 	set *workload.Set
 	// clients are the connections made so far, by kubeconfig context.
 	clients map[string]*cluster.Client
+	// workloads are all that plans were compiled from, by cluster.
+	workloads []*workload.Workload
 	// placement is what loadPlacement loaded.
 	placement *policy.Placement
 }
@@ -90,6 +92,8 @@ type clusterPlan struct {
 	// document speaks of none.
 	Clusters []string
 	Plan     *compiler.Plan
+	// Workloads are what the plan was compiled from.
+	Workloads []*workload.Workload
 }
 
 // Name returns the names of the clusters as a heading, empty for none.
@@ -300,12 +304,22 @@ func (p *pipeline) compilePlans(ctx context.Context) ([]clusterPlan, diag.Findin
 	if fs.HasErrors() {
 		return nil, findings.Sort(), nil
 	}
+	p.workloads = set.Workloads
 	var plans []clusterPlan
 	for _, target := range orNone(targets) {
-		plan, fs := p.compileFor(ctx, placement, target, set.Workloads)
+		workloads := set.Workloads
+		if p.live {
+			workloads, fs = p.liveWorkloads(ctx, placement, target)
+			findings = append(findings, fs...)
+			if fs.HasErrors() {
+				continue
+			}
+			p.workloads = append(p.workloads, workloads...)
+		}
+		plan, fs := p.compileFor(ctx, placement, target, workloads)
 		findings = append(findings, fs...)
 		if plan != nil {
-			plans = append(plans, clusterPlan{Clusters: nameOf(target), Plan: plan})
+			plans = append(plans, clusterPlan{Clusters: nameOf(target), Plan: plan, Workloads: workloads})
 		}
 	}
 	if p.live || p.manifests.given() {
@@ -314,14 +328,10 @@ func (p *pipeline) compilePlans(ctx context.Context) ([]clusterPlan, diag.Findin
 	return collapse(plans), findings.Sort(), ctx.Err()
 }
 
-// compileFor compiles for one cluster, nil for the only, nameless one.
+// compileFor compiles the workloads for one cluster, nil for the only, nameless
+// one. The plan is nil if the cluster's facts cannot be read.
 func (p *pipeline) compileFor(ctx context.Context, placement *policy.Placement, target *policy.Cluster, workloads []*workload.Workload) (*compiler.Plan, diag.Findings) {
 	caps, findings := p.capabilities(ctx, target)
-	if p.live && !findings.HasErrors() {
-		var fs diag.Findings
-		workloads, fs = p.liveWorkloads(ctx, placement, target)
-		findings = append(findings, fs...)
-	}
 	if findings.HasErrors() {
 		return nil, findings
 	}
@@ -358,27 +368,39 @@ func nameOf(c *policy.Cluster) []string {
 	return []string{c.Name}
 }
 
-// unmatched warns of the policies that matched nothing in any of the plans. A
-// policy that holds in none of the clusters matches nothing either.
+// unmatched warns of the policies that match no workload in any cluster. It says
+// nothing if the plans are not for all clusters of the placement: what selects
+// nothing here may be for another one.
 func unmatched(placement *policy.Placement, plans []clusterPlan) diag.Findings {
+	for _, c := range placement.Clusters {
+		planned := func(p clusterPlan) bool { return p.Plan.Cluster == c.Name || slices.Contains(p.Clusters, c.Name) }
+		if !slices.ContainsFunc(plans, planned) {
+			return nil
+		}
+	}
 	var findings diag.Findings
 	for _, pol := range placement.Policies {
-		matched := slices.ContainsFunc(plans, func(c clusterPlan) bool { return matches(c.Plan, pol.Name) })
+		holds, matched := false, false
+		for _, c := range plans {
+			here := slices.Contains(c.Plan.Policies, pol.Name)
+			holds = holds || here
+			matched = matched || here && !slices.Contains(c.Plan.Unmatched, pol.Name)
+		}
 		if matched {
 			continue
 		}
-		findings = append(findings, diag.Finding{
+		f := diag.Finding{
 			Rule:     "policy/unmatched",
 			Severity: diag.Warning,
 			Policy:   pol.Name,
 			Range:    pol.Positions.At("workloads"),
 			Message:  "selects no workload; mend the selector, or remove the policy if it is no longer needed",
-		})
+		}
+		if !holds {
+			f.Range = pol.Positions.At("when")
+			f.Message = "holds in none of the clusters; mend \"when\", or remove the policy if it is no longer needed"
+		}
+		findings = append(findings, f)
 	}
 	return findings
-}
-
-func matches(plan *compiler.Plan, name string) bool {
-	return slices.ContainsFunc(plan.Changes, func(c compiler.Change) bool { return slices.Contains(c.Policies, name) }) ||
-		slices.ContainsFunc(plan.Exceptions, func(e compiler.ExceptionUse) bool { return e.Policy == name })
 }

@@ -1,0 +1,64 @@
+package cli_test
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/kubectl-sched/kubectl-sched/cmd/kubectl-sched/cli"
+)
+
+// TestMain makes the test binary the plugin too, when it is run by that name:
+// by a script, and by the plugin for its own child process.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"kubectl-sched": func() { os.Exit(cli.Main(os.Args[1:], cli.Standard())) },
+	})
+}
+
+// TestScript runs the verbs that need no cluster. UPDATE=1 rewrites what the
+// scripts expect.
+func TestScript(t *testing.T) {
+	t.Parallel()
+	testscript.Run(t, testscript.Params{
+		Dir:                 filepath.Join("testdata", "script"),
+		UpdateScripts:       os.Getenv("UPDATE") != "",
+		RequireUniqueNames:  true,
+		RequireExplicitExec: true,
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
+		Setup: func(env *testscript.Env) error {
+			// Neither the user's kubeconfig nor colours get in.
+			env.Setenv("HOME", env.WorkDir)
+			env.Setenv("KUBECONFIG", filepath.Join(env.WorkDir, "no-kubeconfig"))
+			env.Setenv("NO_COLOR", "1")
+			return nil
+		},
+	})
+}
+
+// exits runs the plugin and holds that it ends with an exit code:
+//
+//	exits 2 lint --bogus
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 1 {
+		ts.Fatalf("usage: exits CODE ARGUMENT...")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	got := 0
+	if err := ts.Exec("kubectl-sched", args[1:]...); err != nil {
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) {
+			ts.Fatalf("run kubectl-sched: %v", err)
+		}
+		got = exit.ExitCode()
+	}
+	if got != want {
+		ts.Fatalf("exit code %d, want %d", got, want)
+	}
+}
