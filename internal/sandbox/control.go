@@ -104,6 +104,7 @@ func (r *Remote) State(ctx context.Context) (State, error) {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return state, err
 		}
+		state.Supervised = false
 		for i := range state.Parts {
 			state.Parts[i].Running = false
 		}

@@ -37,6 +37,7 @@ func (f folder) scratch() string            { return f.file("run") }
 type State struct {
 	Name       string      `json:"name"`
 	Supervisor int         `json:"supervisor"` // process ID
+	Supervised bool        `json:"supervised"` // the supervisor lives
 	Server     string      `json:"server"`     // the API server's URL
 	Kubeconfig string      `json:"kubeconfig"` // path
 	Parts      []PartState `json:"parts"`

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -116,12 +115,16 @@ func (p *poolParser) syntax(err error) {
 		if n, err := strconv.Atoi(number); err == nil {
 			line, message = n, text
 		}
+		if strings.HasPrefix(message, "did not find expected") {
+			line++ // the library counts the lines of these errors from 0
+		}
 	}
 	p.report(&yaml.Node{Line: line}, "not YAML: %s", message)
 }
 
 func (p *poolParser) pools(list *yaml.Node) []Pool {
 	var pools []Pool
+	total := 0
 	names := map[string]int{} // line of each pool
 	nodes := map[string]string{}
 	for _, n := range p.list(list, "pools") {
@@ -135,10 +138,14 @@ func (p *poolParser) pools(list *yaml.Node) []Pool {
 			continue
 		}
 		names[pool.Name] = n.Line
+		if total += pool.Count; total > maxNodes {
+			p.report(n, "the pools up to %q have %d nodes together; the limit is %d", pool.Name, total, maxNodes)
+			break
+		}
 		for i := range pool.Count {
 			name := pool.nodeName(i)
 			if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
-				p.report(n, "pool %q makes a node called %q, which is no node name: %s", pool.Name, name, problems[0])
+				p.report(n, "pool %q makes a node called %q, which is no node name: %s", pool.Name, name, first(problems))
 				break
 			}
 			if other, twice := nodes[name]; twice {
@@ -169,83 +176,21 @@ func (p *poolParser) pool(n *yaml.Node) Pool {
 	})
 	if n.Kind == yaml.MappingNode {
 		if problems := validation.IsDNS1123Label(pool.Name); len(problems) > 0 {
-			p.report(n, "a pool's name must be a DNS label, not %q: %s", pool.Name, problems[0])
+			p.report(n, "a pool's name must be a DNS label, not %q: %s", pool.Name, first(problems))
 		}
 	}
 	return pool
 }
 
-// fields calls the function of each field of the mapping n, and reports fields
-// that have none, and repeated ones.
-func (p *poolParser) fields(n *yaml.Node, what string, known map[string]func(*yaml.Node)) {
-	for key, value := range p.entries(n, what) {
-		if read := known[key.Value]; read != nil {
-			read(value)
-			continue
-		}
-		names := slices.Sorted(maps.Keys(known))
-		hint := "the fields are " + strings.Join(names, ", ")
-		if nearest, ok := diag.Nearest(key.Value, names); ok {
-			hint = fmt.Sprintf("did you mean %q?", nearest)
-		}
-		p.report(key, "%s has no field %q; %s", what, key.Value, hint)
-	}
-}
-
-// entries yields the keys and values of the mapping n, each key once.
-func (p *poolParser) entries(n *yaml.Node, what string) func(yield func(key, value *yaml.Node) bool) {
-	return func(yield func(key, value *yaml.Node) bool) {
-		n := resolve(n)
-		if n.Kind != yaml.MappingNode {
-			p.report(n, "%s must be a mapping, not %s", what, kindName(n))
-			return
-		}
-		lines := map[string]int{}
-		for i := 0; i+1 < len(n.Content); i += 2 {
-			key := n.Content[i]
-			if line, twice := lines[key.Value]; twice {
-				p.report(key, "%q is there twice, first at line %d", key.Value, line)
-				continue
-			}
-			lines[key.Value] = key.Line
-			if !yield(key, resolve(n.Content[i+1])) {
-				return
-			}
-		}
-	}
-}
-
-func (p *poolParser) list(n *yaml.Node, what string) []*yaml.Node {
-	if n = resolve(n); n.Kind == yaml.SequenceNode {
-		items := make([]*yaml.Node, len(n.Content))
-		for i, item := range n.Content {
-			items[i] = resolve(item)
-		}
-		return items
-	}
-	p.report(n, "%s must be a list, not %s", what, kindName(n))
-	return nil
-}
-
-// text returns the value of a scalar; numbers count as the text that they are.
-func (p *poolParser) text(n *yaml.Node, what string) string {
-	if n.Kind != yaml.ScalarNode || n.Tag == "!!null" {
-		p.report(n, "%s must be a text, not %s", what, kindName(n))
-		return ""
-	}
-	return n.Value
-}
-
-func (p *poolParser) texts(n *yaml.Node, what string) []string {
-	var texts []string
-	for _, item := range p.list(n, what) {
-		texts = append(texts, p.text(item, what))
-	}
-	return texts
-}
-
-// maxNodes limits a pool: more is a slip of the finger, and would fill the disk.
+// maxNodes limits a file: more is a slip of the finger, and would fill the disk.
 const maxNodes = 20_000
+
+// first returns the first of the problems that a validation found, without the
+// regular expression that upstream appends.
+func first(problems []string) string {
+	problem, _, _ := strings.Cut(problems[0], " (e.g.")
+	return problem
+}
 
 func (p *poolParser) count(n *yaml.Node) int {
 	count, err := strconv.Atoi(n.Value)
@@ -256,18 +201,10 @@ func (p *poolParser) count(n *yaml.Node) int {
 	return count
 }
 
-func (p *poolParser) boolean(n *yaml.Node, what string) bool {
-	if n.Kind != yaml.ScalarNode || n.Tag != "!!bool" {
-		p.report(n, "%s must be true or false, not %s", what, valueName(n))
-		return false
-	}
-	return n.Value == "true"
-}
-
 func (p *poolParser) labelValue(n *yaml.Node, what string) string {
 	value := p.text(n, what)
 	if problems := validation.IsValidLabelValue(value); len(problems) > 0 {
-		p.report(n, "%s %q is not a label value: %s", what, value, problems[0])
+		p.report(n, "%s %q is not a label value: %s", what, value, first(problems))
 	}
 	return value
 }
@@ -285,14 +222,15 @@ func (p *poolParser) labels(n *yaml.Node, what string, checkValues bool) map[str
 	labels := map[string]string{}
 	for key, value := range p.entries(n, what) {
 		if problems := validation.IsQualifiedName(key.Value); len(problems) > 0 {
-			p.report(key, "%s: %q is not a label key: %s", what, key.Value, problems[0])
+			p.report(key, "%s: %q is not a label key: %s", what, key.Value, first(problems))
 		}
+		before := len(p.findings)
 		text := p.pattern(value, what, append(nameVariables(), "name"))
-		if checkValues {
+		if checkValues && len(p.findings) == before {
 			// With every variable at its shortest, what stays must be right.
 			sample := expand(text, map[string]string{"pool": "x", "index": "0", "zone": "x", "region": "x", "name": "x"})
 			if problems := validation.IsValidLabelValue(sample); len(problems) > 0 {
-				p.report(value, "%s: %q is not a label value: %s", what, text, problems[0])
+				p.report(value, "%s: %q is not a label value: %s", what, text, first(problems))
 			}
 		}
 		labels[key.Value] = text
@@ -310,7 +248,11 @@ func (p *poolParser) pattern(n *yaml.Node, what string, variables []string) stri
 			return text
 		}
 		name, following, closed := strings.Cut(after, "}")
-		if !closed || !slices.Contains(variables, name) {
+		if !closed {
+			p.report(n, "%s: %q opens a brace and does not close it; the variables are {%s}", what, text, strings.Join(variables, "}, {"))
+			return text
+		}
+		if !slices.Contains(variables, name) {
 			p.report(n, "%s: %q has no variable {%s}; the variables are {%s}", what, text, name, strings.Join(variables, "}, {"))
 			return text
 		}
@@ -328,38 +270,9 @@ func (p *poolParser) capacity(n *yaml.Node) corev1.ResourceList {
 			continue
 		}
 		if problems := validation.IsQualifiedName(key.Value); len(problems) > 0 {
-			p.report(key, "capacity: %q is not a resource name: %s", key.Value, problems[0])
+			p.report(key, "capacity: %q is not a resource name: %s", key.Value, first(problems))
 		}
 		capacity[corev1.ResourceName(key.Value)] = quantity
 	}
 	return capacity
-}
-
-// resolve follows an alias to what it stands for.
-func resolve(n *yaml.Node) *yaml.Node {
-	for n.Kind == yaml.AliasNode {
-		n = n.Alias
-	}
-	return n
-}
-
-// kindName names what n is, for messages.
-func kindName(n *yaml.Node) string {
-	switch {
-	case n.Kind == yaml.MappingNode:
-		return "a mapping"
-	case n.Kind == yaml.SequenceNode:
-		return "a list"
-	case n.Tag == "!!null":
-		return "empty"
-	}
-	return strconv.Quote(n.Value)
-}
-
-// valueName is kindName for scalars that are not texts.
-func valueName(n *yaml.Node) string {
-	if n.Kind == yaml.ScalarNode && n.Value != "" {
-		return n.Value
-	}
-	return kindName(n)
 }

@@ -35,6 +35,9 @@ func waitFor(ctx context.Context, what string, check func(context.Context) error
 		}
 		select {
 		case <-ctx.Done():
+			if errors.Is(context.Cause(ctx), context.Canceled) {
+				return &interruptedError{what}
+			}
 			return fmt.Errorf("wait for %s: %w (last: %w)", what, context.Cause(ctx), err)
 		case <-ticker.C:
 		}
@@ -47,6 +50,12 @@ type endedError struct{ reason error }
 func (e *endedError) Error() string { return e.reason.Error() }
 func (e *endedError) Unwrap() error { return e.reason }
 
+// interruptedError ends a wait that the caller gave up: nobody is to blame.
+type interruptedError struct{ what string }
+
+func (e *interruptedError) Error() string { return "interrupted while waiting for " + e.what }
+func (e *interruptedError) Unwrap() error { return context.Canceled }
+
 // waitForPart returns when part serves and says that it is ready. When part ends
 // first, or ctx does, the error shows the end of its log.
 func (s *Sandbox) waitForPart(ctx context.Context, part Part) error {
@@ -55,16 +64,16 @@ func (s *Sandbox) waitForPart(ctx context.Context, part Part) error {
 	if err != nil {
 		return err
 	}
-	err = waitFor(ctx, "readiness", func(ctx context.Context) error {
+	err = waitFor(ctx, string(part), func(ctx context.Context) error {
 		if !p.running() {
 			return &endedError{p.exitReason()}
 		}
 		return check(ctx)
 	})
-	if err != nil {
-		return p.failure(err)
+	if err == nil || errors.Is(err, context.Canceled) {
+		return err
 	}
-	return nil
+	return p.failure(err)
 }
 
 // readiness returns the check of whether part is ready.
@@ -135,6 +144,9 @@ func (s *Sandbox) waitForDefaults(ctx context.Context) error {
 		_, err := s.clients.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
 		return s.unlessEnded(ControllerManager, err)
 	})
+	if errors.Is(err, context.Canceled) {
+		return err
+	}
 	if err != nil {
 		return s.process(ControllerManager).failure(err)
 	}
@@ -150,7 +162,7 @@ func (s *Sandbox) waitForDefaults(ctx context.Context) error {
 	if p := s.process(Kwok); !p.running() {
 		return p.failure(p.exitReason())
 	}
-	return nil
+	return s.createStorageClass(ctx)
 }
 
 // unlessEnded returns err, or the end of part when that explains it.

@@ -200,6 +200,7 @@ func (s *Sandbox) state() State {
 	state := State{
 		Name:       s.options.Name,
 		Supervisor: os.Getpid(),
+		Supervised: !s.stopped,
 		Server:     s.ports[APIServer].url(),
 		Kubeconfig: s.folder.kubeconfig(),
 	}

@@ -33,7 +33,7 @@ func kwokConfiguration() ([]byte, error) {
 			"podsOnNodeSyncParallelism": 4,
 		},
 	}}
-	for _, build := range []func() (stage, error){nodeInit, nodeHeartbeat, podReady, jobComplete, timedComplete, podDelete} {
+	for _, build := range []func() (stage, error){nodeInit, nodeHeartbeat, podReady, jobComplete, timedComplete, podDelete, volumeProvision, volumeDelete} {
 		s, err := build()
 		if err != nil {
 			return nil, fmt.Errorf("stages of kwok: %w", err)

@@ -51,10 +51,10 @@ func (p *poolParser) taint(n *yaml.Node) corev1.Taint {
 
 func validateTaint(t corev1.Taint) error {
 	if problems := validation.IsQualifiedName(t.Key); len(problems) > 0 {
-		return fmt.Errorf("the taint's key %q is not a label key: %s", t.Key, problems[0])
+		return fmt.Errorf("the taint's key %q is not a label key: %s", t.Key, first(problems))
 	}
 	if problems := validation.IsValidLabelValue(t.Value); len(problems) > 0 {
-		return fmt.Errorf("the taint's value %q is not a label value: %s", t.Value, problems[0])
+		return fmt.Errorf("the taint's value %q is not a label value: %s", t.Value, first(problems))
 	}
 	effects := []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute}
 	if !slices.Contains(effects, t.Effect) {

@@ -100,7 +100,7 @@ func printState(cmd *cobra.Command, state sandbox.State) error {
 	table := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 3, ' ', 0)
 	fmt.Fprintln(table, "PART\tSTATE\tPID\tMEMORY\tADDRESS\tLOG")
 	for _, part := range state.Parts {
-		pid, memory, condition := "-", "-", "failed"
+		pid, memory, condition := "-", "-", "ended"
 		switch {
 		case part.Running:
 			condition, pid = "running", fmt.Sprint(part.PID)
@@ -109,6 +109,8 @@ func printState(cmd *cobra.Command, state sandbox.State) error {
 			}
 		case part.Killed:
 			condition = "killed"
+		case state.Supervised && part.PID != 0:
+			condition = "failed"
 		case part.PID == 0:
 			condition = "not started"
 		}

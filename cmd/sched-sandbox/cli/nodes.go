@@ -65,7 +65,7 @@ the duration in its annotation ` + sandbox.RunForAnnotation + ` ("90s").`,
 			if file == "" {
 				return printPools(cmd, clients)
 			}
-			pools, err := readPools(file, cmd.InOrStdin())
+			pools, _, err := readPools(file, cmd.InOrStdin())
 			if err != nil {
 				return err
 			}
@@ -97,10 +97,9 @@ func (p *place) clients() (kubernetes.Interface, error) {
 	return sandbox.NewClient(config)
 }
 
-// readPools reads a file of pools, or standard input for "-".
-func readPools(file string, in io.Reader) ([]sandbox.Pool, error) {
-	var data []byte
-	var err error
+// readPools reads a file of pools, or standard input for "-", and returns its
+// text too.
+func readPools(file string, in io.Reader) (pools []sandbox.Pool, data []byte, err error) {
 	if file == "-" {
 		file = "<stdin>"
 		data, err = io.ReadAll(in)
@@ -108,9 +107,10 @@ func readPools(file string, in io.Reader) ([]sandbox.Pool, error) {
 		data, err = os.ReadFile(file)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read pools: %w", err)
+		return nil, nil, fmt.Errorf("read pools: %w", err)
 	}
-	return sandbox.ParsePools(file, data)
+	pools, err = sandbox.ParsePools(file, data)
+	return pools, data, err
 }
 
 func applyPools(cmd *cobra.Command, clients kubernetes.Interface, pools []sandbox.Pool, timeout time.Duration) error {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -75,9 +76,10 @@ func (f *upFlags) run(cmd *cobra.Command, where *place) error {
 		return err
 	}
 	var pools []sandbox.Pool
+	var text []byte
 	if f.nodes != "" {
 		// Before anything is started: a slip in the file should cost no time.
-		if pools, err = readPools(f.nodes, cmd.InOrStdin()); err != nil {
+		if pools, text, err = readPools(f.nodes, cmd.InOrStdin()); err != nil {
 			return err
 		}
 	}
@@ -85,7 +87,7 @@ func (f *upFlags) run(cmd *cobra.Command, where *place) error {
 		return err
 	}
 	if f.detach {
-		return f.detached(cmd, dir)
+		return f.detached(cmd, dir, text)
 	}
 	f.options.Name, f.options.DataDir = where.name, dir
 	return f.supervise(cmd, pools)
@@ -147,8 +149,9 @@ func (f *upFlags) supervise(cmd *cobra.Command, pools []sandbox.Pool) (err error
 }
 
 // detached starts this program again as a supervisor in the background, and
-// returns when that is ready.
-func (f *upFlags) detached(cmd *cobra.Command, dir string) error {
+// returns when that is ready. pools is the text of the file of nodes, which the
+// supervisor cannot read once more when it was standard input.
+func (f *upFlags) detached(cmd *cobra.Command, dir string, pools []byte) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -161,7 +164,7 @@ func (f *upFlags) detached(cmd *cobra.Command, dir string) error {
 	supervisor := exec.Command(self, append(os.Args[1:len(os.Args):len(os.Args)], "--detach=false")...)
 	supervisor.Stdout, supervisor.Stderr = os.Stdout, os.Stderr
 	if f.nodes == "-" {
-		supervisor.Stdin = os.Stdin
+		supervisor.Stdin = bytes.NewReader(pools)
 	}
 	supervisor.ExtraFiles = []*os.File{write}
 	supervisor.Env = append(os.Environ(), readyEnv+"=3")

@@ -24,9 +24,8 @@ import (
 )
 
 // ForTest starts a sandbox for t, and stops it when t and its subtests are over.
-// If the sandbox does not come up, t fails with the reason. When t fails, the
-// end of t's output says where the logs of the parts are, and they stay, if
-// options names a DataDir.
+// If the sandbox does not come up, t fails with the reason. The logs of the parts
+// go with the sandbox, unless options names a DataDir.
 func ForTest(t testing.TB, options sandbox.Options) *sandbox.Sandbox {
 	t.Helper()
 	sb, err := sandbox.Start(t.Context(), options)
