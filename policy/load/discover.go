@@ -254,7 +254,14 @@ func (set *folderSet) source(file string, m *cueModule) (*cueSource, diag.Findin
 
 // syntaxFindings turns the parser's errors into findings.
 func (set *folderSet) syntaxFindings(err error, s *cueSource) (findings diag.Findings) {
+	lines := map[int]bool{}
 	for _, e := range cueerrors.Errors(err) {
+		// One slip makes the parser complain all along the line.
+		if line := e.Position().Line(); line > 0 && lines[line] {
+			continue
+		} else {
+			lines[line] = true
+		}
 		format, args := e.Msg()
 		f := diag.Finding{Rule: "input/syntax", Severity: diag.Error, Range: diag.At(set.pos(e.Position())),
 			Message: fmt.Sprintf(format, args...)}

@@ -33,7 +33,7 @@ func (ev *evaluation) unknownTopLevel() (findings diag.Findings) {
 // the schema does not have. CUE finds them too, but only after every other
 // mistake in the same object is mended.
 func (ev *evaluation) unknownFields(o *object, path []string, nodes []*node, sh *shape) (findings diag.Findings) {
-	if sh == nil {
+	if sh == nil || isListFor(nodes, sh) {
 		return nil
 	}
 	labels := map[string]bool{}

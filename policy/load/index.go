@@ -43,8 +43,7 @@ type place struct {
 
 // wildNode is a field whose label is known only when it is evaluated.
 type wildNode struct {
-	matches func(label string) bool
-	pattern bool
+	matches func(label string) bool // nil for any label
 	*node
 }
 
@@ -110,12 +109,12 @@ func (ix *index) addField(n *node, f *ast.Field) {
 				label = l
 			}
 		}
-		w := wildNode{node: target, matches: func(string) bool { return true }}
+		w := wildNode{node: target}
 		switch l := label.(type) {
 		case *ast.Interpolation:
 			w.matches = interpolated(l)
 		case *ast.ListLit:
-			w.pattern, p.pattern = true, true
+			p.pattern = true
 		}
 		n.wild = append(n.wild, w)
 	}
@@ -171,7 +170,7 @@ func (ix *index) addList(n *node, l *ast.ListLit) {
 		element := &node{}
 		if _, ok := x.(*ast.Comprehension); ok || computed {
 			computed = true
-			n.wild = append(n.wild, wildNode{node: element, matches: func(string) bool { return true }})
+			n.wild = append(n.wild, wildNode{node: element})
 		} else {
 			element = n.child(strconv.Itoa(i))
 		}
@@ -194,7 +193,7 @@ func interpolated(in *ast.Interpolation) func(string) bool {
 	}
 	re, err := regexp.Compile("^(?s:" + b.String() + ")$")
 	if err != nil {
-		return func(string) bool { return true }
+		return nil
 	}
 	return re.MatchString
 }
@@ -243,9 +242,9 @@ func (ix *index) find(path ...string) []*node {
 	return nodes
 }
 
-// step returns the nodes of a field below any of nodes.
+// step returns the nodes of a field below any of nodes, the surest first.
 func (ix *index) step(nodes []*node, label string, references int) []*node {
-	var exact, wild, referred []*node
+	var exact, wild, referred, anything []*node
 	for _, n := range nodes {
 		if label == anyLabel {
 			for _, c := range n.children {
@@ -255,7 +254,10 @@ func (ix *index) step(nodes []*node, label string, references int) []*node {
 			exact = append(exact, c)
 		}
 		for _, w := range n.wild {
-			if label == anyLabel || w.matches(label) {
+			switch {
+			case label == anyLabel || w.matches == nil:
+				anything = append(anything, w.node)
+			case w.matches(label):
 				wild = append(wild, w.node)
 			}
 		}
@@ -265,7 +267,7 @@ func (ix *index) step(nodes []*node, label string, references int) []*node {
 			}
 		}
 	}
-	return slices.Concat(exact, wild, referred)
+	return slices.Concat(exact, wild, referred, anything)
 }
 
 // resolve returns the nodes that a reference leads to.

@@ -48,6 +48,7 @@ const schemaModule = policy.ModulePath + "@" + policy.ModuleMajor
 func (set *folderSet) moduleOf(dir string) (*cueModule, diag.Findings) {
 	root, hasFile := moduleRoot(dir)
 	if !hasFile {
+		root = dir
 		for _, g := range set.given { // sorted: the topmost comes first
 			if within(g.abs, dir) {
 				root = g.abs

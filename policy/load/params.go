@@ -4,13 +4,14 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
 	"cuelang.org/go/cue"
-	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/cuecontext"
+	cueerrors "cuelang.org/go/cue/errors"
 
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 )
@@ -38,7 +39,9 @@ func sharedParams(ctx context.Context, set *folderSet, shapes *shape) (map[strin
 			continue
 		}
 		top := f.top().dir
-		for _, p := range set.paramsOf(f, own) {
+		params, fs := set.paramsOf(f, own)
+		findings = append(findings, fs...)
+		for _, p := range params {
 			same := func(q param) bool { return slices.Equal(p.path, q.path) }
 			i := slices.IndexFunc(byTop[top], same)
 			switch {
@@ -82,10 +85,10 @@ func (f *folder) top() *folder {
 }
 
 // paramsOf returns the params that a folder's own files give a value.
-func (set *folderSet) paramsOf(f *folder, own *index) (params []param) {
+func (set *folderSet) paramsOf(f *folder, own *index) (params []param, findings diag.Findings) {
 	inst, err := set.load(f, false)
 	if err != nil || inst.Err != nil {
-		return nil // said when the folder is evaluated
+		return nil, nil // said when the folder is evaluated
 	}
 	var visit func(path []string, v cue.Value)
 	visit = func(path []string, v cue.Value) {
@@ -100,15 +103,29 @@ func (set *folderSet) paramsOf(f *folder, own *index) (params []param) {
 			}
 			return
 		}
+		if slices.ContainsFunc(declared(nodes), func(p place) bool { return isStruct(p.value) }) {
+			for _, name := range slices.Sorted(maps.Keys(nodes[0].children)) { // one of them is wrong
+				visit(append(slices.Clip(path), name), v.LookupPath(cue.MakePath(cue.Str(name))))
+			}
+			return
+		}
 		p, ok := firstPlace(nodes)
 		if !ok || p.pattern {
 			return
 		}
-		if data, err := v.MarshalJSON(); err == nil {
-			params = append(params, param{path: path, value: data, at: set.rangeOf(ast.Node(p.label))})
+		data, err := v.MarshalJSON()
+		if err == nil {
+			params = append(params, param{path: path, value: data, at: set.rangeOf(p.label)})
+			return
 		}
+		if reason := v.Validate(cue.Concrete(true)); reason != nil {
+			err = reason
+		}
+		errs := cueerrors.Errors(err)
+		findings = append(findings, diag.Finding{Rule: "policy/params", Severity: diag.Error, Range: set.rangeOf(p.label),
+			Message: fmt.Sprintf("%q does not fit what the folder above allows: %s", dotted(path), cueText(errs[len(errs)-1]))})
 	}
 	v := cuecontext.New().BuildInstance(inst)
 	visit([]string{"params"}, v.LookupPath(cue.MakePath(cue.Str("params"))))
-	return params
+	return params, findings
 }

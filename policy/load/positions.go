@@ -102,10 +102,8 @@ func (ev *evaluation) rangeOfPath(path []string, v cue.Value) diag.Range {
 	if p, ok := firstPlace(ev.index.find(path...)); ok {
 		return ev.set.rangeOf(p.label)
 	}
-	if v.Exists() {
-		if at := ev.userPositions(v); len(at) > 0 {
-			return diag.At(ev.set.pos(at[0]))
-		}
+	if at := ev.userPositions(v); len(at) > 0 {
+		return diag.At(ev.set.pos(at[0]))
 	}
 	for n := len(path) - 1; n > 0; n-- {
 		if p, ok := firstPlace(ev.index.find(path[:n]...)); ok {
@@ -126,7 +124,15 @@ func (ev *evaluation) rangeOfError(path []string, e cueerrors.Error) diag.Range 
 			return diag.At(ev.set.pos(p))
 		}
 	}
-	return ev.rangeOfPath(path, cue.Value{})
+	v := ev.value
+	for _, name := range path {
+		sel := cue.Str(name)
+		if i, err := strconv.Atoi(name); err == nil && v.IncompleteKind() == cue.ListKind {
+			sel = cue.Index(i)
+		}
+		v = v.LookupPath(cue.MakePath(sel))
+	}
+	return ev.rangeOfPath(path, v)
 }
 
 // schemaPackage is the import path of the schema.

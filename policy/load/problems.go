@@ -3,6 +3,8 @@ package load
 import (
 	"fmt"
 	"maps"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,23 +18,32 @@ import (
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 )
 
+// leadingPosition is how some of CUE's texts begin.
+var leadingPosition = regexp.MustCompile(`^\S+:\d+:\d+: `)
+
 // loadFindings explains why a package could not be put together.
 func (ev *evaluation) loadFindings(err error) (findings diag.Findings) {
 	for _, e := range cueerrors.Errors(err) {
-		f := ev.finding(nil, "input/syntax", cueText(e))
+		text, _, _ := strings.Cut(e.Error(), "\n")
+		text = leadingPosition.ReplaceAllString(strings.TrimPrefix(text, "import failed: "), "")
+		f := ev.finding(nil, "input/syntax", text)
 		f.Range = ev.rangeOfError(nil, e)
-		text := f.Message
 		switch {
 		case strings.Contains(text, "language version") && strings.Contains(text, "too"):
 			f.Rule = "input/language-version"
 			f.Message = fmt.Sprintf("the module is written for CUE %s, which this plugin is too old for; upgrade the plugin", ev.folder.module.language)
-			f.Range = diag.At(diag.Pos{File: ev.set.show(ev.folder.module.root + "/cue.mod/module.cue")})
+			f.Range = diag.At(diag.Pos{File: ev.set.show(filepath.Join(ev.folder.module.root, moduleFileName))})
 		case strings.Contains(text, errNoRegistry.Error()), strings.Contains(text, "cannot find package"),
 			strings.Contains(text, "cannot find module"), strings.Contains(text, "no dependency found"):
 			f.Rule = "input/import"
+			f.Message, _, _ = strings.Cut(text, ": cannot get imports")
 			if !strings.Contains(text, errNoRegistry.Error()) && !ev.set.opts.AllowRegistry {
 				f.Message += "; " + errNoRegistry.Error()
 			}
+		}
+		if strings.Contains(text, "module.cue") && f.Range.Start.Line == 0 {
+			f.Rule = "input/module"
+			f.Range = diag.At(diag.Pos{File: ev.set.show(filepath.Join(ev.folder.module.root, moduleFileName))})
 		}
 		findings = append(findings, f)
 	}
@@ -43,11 +54,12 @@ func (ev *evaluation) loadFindings(err error) (findings diag.Findings) {
 // to nothing, say. What is wrong inside an object is found there.
 func (ev *evaluation) buildFindings(err error) (findings diag.Findings) {
 	for _, e := range cueerrors.Errors(err) {
-		if path := e.Path(); len(path) > 1 && slices.Contains(sections, section(path[0])) {
+		f := ev.finding(nil, "policy/evaluation", cueText(e))
+		name, isReference := strings.CutPrefix(f.Message, "reference ")
+		if path := e.Path(); !isReference && len(path) > 1 && slices.Contains(sections, section(path[0])) {
 			continue
 		}
-		f := ev.finding(nil, "policy/evaluation", cueText(e))
-		if name, ok := strings.CutPrefix(f.Message, "reference "); ok && strings.HasSuffix(name, " not found") {
+		if isReference && strings.HasSuffix(name, " not found") {
 			f.Rule = "policy/reference"
 			f.Message = ev.unresolved(strings.TrimSuffix(name, " not found"))
 		}
@@ -117,10 +129,10 @@ func (ev *evaluation) objectFindings(o *object, v cue.Value, sh *shape, err erro
 }
 
 func (ev *evaluation) unmask(o *object, path []string, v cue.Value, sh *shape) (findings diag.Findings) {
-	if sh == nil {
+	nodes := ev.index.find(path...)
+	if sh == nil || isListFor(nodes, sh) {
 		return nil
 	}
-	nodes := ev.index.find(path...)
 	labels := map[string]cue.Value{}
 	for _, n := range nodes {
 		for name := range n.children {
@@ -232,8 +244,12 @@ func (ev *evaluation) explain(o *object, path []string, e cueerrors.Error) (diag
 	case strings.Contains(text, "field is required but not present"):
 		return ev.missing(o, parentPath, last, parent), true
 	}
+	if sh := parent.child(last); sh != nil && slices.Contains(sh.kinds, "struct") && !strings.Contains(text, "incomplete") && !strings.Contains(text, "cycle") &&
+		slices.ContainsFunc(declared(ev.index.find(path...)), func(p place) bool { return isStruct(p.value) }) {
+		return diag.Finding{}, false // a struct where one belongs: what is wrong is below it
+	}
 	if f, ok := ev.badValue(o, path, last, parent.child(last), e); ok {
-		return f, true
+		return f, f.Rule != ""
 	}
 	f := ev.finding(o, "policy/evaluation", text)
 	f.Range = ev.rangeOfError(path, e)
@@ -269,7 +285,8 @@ func firstSentence(doc string) string {
 }
 
 // badValue explains a value that does not fit the schema, or two that do not
-// fit each other. It reports false where neither is to be seen.
+// fit each other. It reports false where neither is to be seen, and returns no
+// finding where there is one to come about a field below.
 func (ev *evaluation) badValue(o *object, path []string, name string, sh *shape, e cueerrors.Error) (diag.Finding, bool) {
 	places := declared(ev.index.find(path...))
 	sortPlaces(places)
@@ -298,17 +315,25 @@ func (ev *evaluation) badValue(o *object, path []string, name string, sh *shape,
 		return f, true
 	}
 	text := cueText(e)
-	if strings.Contains(text, "incomplete value") || strings.Contains(text, "non-concrete value") || strings.Contains(text, "incomplete") {
+	if strings.Contains(text, "incomplete") || strings.Contains(text, "non-concrete value") {
 		f.Rule = "policy/incomplete"
-		f.Message = fmt.Sprintf("%s has no value yet; give it one", dottedQuote(path[min(2, len(path)-1):]))
-		if sh != nil && len(sh.kinds) > 0 {
-			f.Message = fmt.Sprintf("%s has no value yet; it must be %s", dottedQuote(path[min(2, len(path)-1):]), sh)
+		field := dottedQuote(path[min(2, len(path)-1):])
+		switch choice, ok := strings.CutPrefix(text, "incomplete value "); {
+		case ok && strings.Contains(choice, " | "):
+			f.Message = fmt.Sprintf("%s is still one of %s; give it one value", field, choice)
+		case sh != nil && len(sh.kinds) > 0:
+			f.Message = fmt.Sprintf("%s has no value yet; it must be %s", field, sh)
+		default:
+			f.Message = fmt.Sprintf("%s has no value yet; give it one", field)
 		}
 		f.Range = ev.rangeOfError(path, e)
 		return f, true
 	}
 	if sh == nil || len(sh.kinds) == 0 || sh.open || strings.Contains(text, "cycle") {
 		return f, false
+	}
+	if len(literals) == 0 && slices.Equal(sh.kinds, []string{"struct"}) {
+		return diag.Finding{}, true // what is wrong is below it
 	}
 	f.Range = ev.rangeOfError(path, e)
 	if len(literals) > 0 {
@@ -392,6 +417,14 @@ func (s *shape) fits(e ast.Expr) bool {
 		return slices.Contains(s.kinds, "struct")
 	}
 	return true
+}
+
+// isListFor reports whether a list is written where the shape has none.
+func isListFor(nodes []*node, sh *shape) bool {
+	return sh.elem == nil && slices.ContainsFunc(declared(nodes), func(p place) bool {
+		_, ok := p.value.(*ast.ListLit)
+		return ok
+	})
 }
 
 func isStruct(e ast.Expr) bool {

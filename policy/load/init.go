@@ -1,0 +1,232 @@
+package load
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/kubectl-sched/kubectl-sched/policy"
+)
+
+// InitOptions says what Init writes.
+type InitOptions struct {
+	// Package is the name of the CUE package; empty means that the folder's
+	// name makes one.
+	Package string
+	// Vendor puts a copy of the schema beside the policies, so that plain CUE
+	// and editors find it without a registry.
+	Vendor bool
+}
+
+// starterName is the policy file that Init writes.
+const starterName = "placement.cue"
+
+// Init makes a folder for policies: a starter document with the typed patterns,
+// and, unless the folder lies in a CUE module already, a cue.mod. With Vendor,
+// the module gets a copy of the schema. It returns the files that it wrote, and
+// it overwrites none: if any is there already, nothing is written.
+func Init(dir string, o InitOptions) (written []string, err error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("init %s: %w", dir, err)
+	}
+	pkg := o.Package
+	if pkg == "" {
+		pkg = packageName(filepath.Base(abs))
+	}
+	if !packagePattern.MatchString(pkg) {
+		return nil, fmt.Errorf("init %s: %q cannot be the name of a package; use lower-case letters and digits, beginning with a letter", dir, pkg)
+	}
+	files := map[string][]byte{filepath.Join(abs, starterName): starter(pkg)}
+	order := []string{filepath.Join(abs, starterName)}
+	if entries, err := filepath.Glob(filepath.Join(abs, "*.cue")); err == nil && len(entries) > 0 {
+		return nil, fmt.Errorf("init %s: there are CUE files already, such as %s; choose an empty folder", dir, filepath.Base(entries[0]))
+	}
+	root, inModule := moduleRoot(abs)
+	if !inModule {
+		root = abs
+		file := filepath.Join(root, moduleFileName)
+		files[file] = []byte("module: " + strconv.Quote("policy.local/"+pkg+"@v0") + "\nlanguage: version: " + strconv.Quote(policy.SchemaLanguage) + "\n")
+		order = append(order, file)
+	}
+	if o.Vendor {
+		vendored, err := vendorFiles(root)
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range vendored {
+			if old, err := os.ReadFile(f.name); err == nil && bytes.Equal(old, f.data) {
+				continue
+			}
+			files[f.name] = f.data
+			order = append(order, f.name)
+		}
+	}
+	for _, name := range order {
+		if _, err := os.Lstat(name); err == nil {
+			return nil, fmt.Errorf("init %s: %s is there already; nothing was written", dir, shownBelow(abs, dir, name))
+		}
+	}
+	for _, name := range order {
+		if err := writeFile(name, files[name], false); err != nil {
+			return written, fmt.Errorf("init %s: %w", dir, err)
+		}
+		written = append(written, shownBelow(abs, dir, name))
+	}
+	return written, nil
+}
+
+// Vendor puts the schema of this build into the CUE module that dir is in, or
+// renews the copy that is there. It returns the files that it wrote; none means
+// that the copy was current. It is an error if dir is in no module, or if the
+// copy has files that the schema does not have.
+func Vendor(dir string) (written []string, err error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("vendor the schema: %w", err)
+	}
+	root, ok := moduleRoot(abs)
+	if !ok {
+		return nil, fmt.Errorf("vendor the schema: %s is in no CUE module; run \"kubectl sched init\" first, or \"cue mod init\" in the root of the repository", dir)
+	}
+	files, err := vendorFiles(root)
+	if err != nil {
+		return nil, err
+	}
+	known := map[string]bool{}
+	for _, f := range files {
+		known[filepath.Base(f.name)] = true
+	}
+	target := filepath.Dir(files[0].name)
+	entries, err := os.ReadDir(target)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("vendor the schema: %w", err)
+	}
+	for _, e := range entries {
+		if isPolicyFile(e.Name()) && !known[e.Name()] {
+			return nil, fmt.Errorf("vendor the schema: %s is no file of the schema; move it away", shownBelow(abs, dir, filepath.Join(target, e.Name())))
+		}
+	}
+	for _, f := range files {
+		if old, err := os.ReadFile(f.name); err == nil && bytes.Equal(old, f.data) {
+			continue
+		}
+		if err := writeFile(f.name, f.data, true); err != nil {
+			return written, fmt.Errorf("vendor the schema: %w", err)
+		}
+		written = append(written, shownBelow(abs, dir, f.name))
+	}
+	return written, nil
+}
+
+// namedFile is a file to write.
+type namedFile struct {
+	name string
+	data []byte
+}
+
+// vendorFiles returns the schema's files as they are vendored into a module.
+func vendorFiles(root string) (files []namedFile, err error) {
+	entries, err := policy.Schema().ReadDir(".")
+	if err != nil {
+		return nil, fmt.Errorf("read the built-in schema: %w", err)
+	}
+	dir := filepath.Join(root, "cue.mod", "pkg", filepath.FromSlash(policy.ModulePath), "policy")
+	for _, e := range entries {
+		data, err := policy.Schema().ReadFile(e.Name())
+		if err != nil {
+			return nil, fmt.Errorf("read the built-in schema: %w", err)
+		}
+		files = append(files, namedFile{filepath.Join(dir, e.Name()), stamped(data)})
+	}
+	return files, nil
+}
+
+// writeFile writes a file whole or not at all, making its folder. Without
+// replace, a file that has come about meanwhile is left alone.
+func writeFile(name string, data []byte, replace bool) (err error) {
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return err
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(name), ".kubectl-sched-*")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, removeIfThere(tmp.Name())) }()
+	_, err = tmp.Write(data)
+	if err := errors.Join(err, tmp.Chmod(0o644), tmp.Close()); err != nil {
+		return err
+	}
+	if !replace {
+		// A link fails if the name is taken; not every file system has links.
+		err := os.Link(tmp.Name(), name)
+		if err == nil || errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	return os.Rename(tmp.Name(), name)
+}
+
+func removeIfThere(name string) error {
+	if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// shownBelow returns a path as one who named dir would write it.
+func shownBelow(abs, dir, name string) string {
+	rel, err := filepath.Rel(abs, name)
+	if err != nil {
+		return name
+	}
+	return filepath.Join(dir, rel)
+}
+
+var (
+	packagePattern = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
+	notInPackage   = regexp.MustCompile(`[^a-z0-9_]+`)
+)
+
+// packageName makes a package's name of a folder's.
+func packageName(folder string) string {
+	name := strings.Trim(notInPackage.ReplaceAllString(strings.ToLower(folder), "_"), "_0123456789")
+	if name == "" {
+		return "placement"
+	}
+	return name
+}
+
+// starter is the document that Init writes: the typed patterns, and a policy
+// that is right for nearly everybody.
+func starter(pkg string) []byte {
+	return []byte(`// Where our workloads run. Check it with "kubectl sched lint".
+package ` + pkg + `
+
+import "github.com/kubectl-sched/kubectl-sched/policy"
+
+// These tie the fields below to the schema, so that plain "cue vet" and the
+// editor check them too.
+clusters: [string]: policy.#Cluster
+pools: [string]:    policy.#Pool
+kinds: [string]:    policy.#Kind
+policies: [string]: policy.#Policy
+
+policies: {
+	// The replicas of a Deployment share neither a zone nor a node, as far as
+	// there are others. A policy may override this one, since it is a default.
+	"spread-by-default": {
+		level: "default"
+		workloads: {namespaces: ["*"], kinds: ["apps/Deployment"]}
+		spread: zone: strength: "prefer"
+		spread: node: strength: "prefer"
+	}
+}
+`)
+}

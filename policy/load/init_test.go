@@ -1,0 +1,183 @@
+package load_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"cuelang.org/go/cue"
+	"cuelang.org/go/cue/cuecontext"
+	cueload "cuelang.org/go/cue/load"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubectl-sched/kubectl-sched/policy"
+	"github.com/kubectl-sched/kubectl-sched/policy/diag"
+	"github.com/kubectl-sched/kubectl-sched/policy/load"
+)
+
+// vet does what `cue vet -c` does in a folder without a registry.
+func vet(t *testing.T, dir string) error {
+	t.Helper()
+	inst := cueload.Instances([]string{"."}, &cueload.Config{Dir: dir, Env: []string{"CUE_REGISTRY=none"}})[0]
+	if inst.Err != nil {
+		return inst.Err
+	}
+	return cuecontext.New().BuildInstance(inst).Validate(cue.Concrete(true))
+}
+
+func TestInit(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "My Placement")
+	written, err := load.Init(dir, load.InitOptions{Vendor: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		filepath.Join(dir, "placement.cue"),
+		filepath.Join(dir, "cue.mod/module.cue"),
+		filepath.Join(dir, "cue.mod/pkg/github.com/kubectl-sched/kubectl-sched/policy/schema.cue"),
+	}
+	if diff := cmp.Diff(want, written); diff != "" {
+		t.Error(diff)
+	}
+	if err := vet(t, dir); err != nil {
+		t.Errorf("cue vet: %v", err)
+	}
+	evaluate := func() (*policy.Placement, diag.Findings) {
+		return load.Evaluate(context.Background(), load.Options{Dir: dir, Paths: []string{"."}})
+	}
+	if p, findings := evaluate(); len(findings) > 0 || len(p.Policies) != 1 {
+		t.Errorf("got %v, %v", p, findings)
+	}
+	for _, name := range written[:2] {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if formatted, err := load.Format(data, name); err != nil || string(formatted) != string(data) {
+			t.Errorf("%s is not formatted: %v\n%s", name, err, formatted)
+		}
+	}
+
+	// A mistyped field fails plain CUE too, at the top and below.
+	for _, source := range []string{
+		"policies: x: {workloads: names: [\"a\"], sperad: zone: strength: \"prefer\"}",
+		"policies: x: {workloads: names: [\"a\"], nodes: require: zoens: [\"a\"]}",
+		"policies: x: {workloads: names: [\"a\"], spread: zone: strength: \"required\"}",
+		"pools: x: {nodes: labels: a: \"b\", manegedBy: \"live\"}",
+		"clusters: x: {surfaces: \"live\"}",
+		"policies: \"Not A Name\": {workloads: names: [\"a\"], apart: \"No Name\": strength: \"prefer\"}",
+	} {
+		file := filepath.Join(dir, "extra.cue")
+		write(t, file, []byte("package my_placement\n"+source+"\n"))
+		if err := vet(t, dir); err == nil {
+			t.Errorf("cue vet accepts %s", source)
+		}
+		if _, findings := evaluate(); !findings.HasErrors() {
+			t.Errorf("Evaluate accepts %s", source)
+		}
+		if err := os.Remove(file); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	if _, err := load.Init(dir, load.InitOptions{}); err == nil || !strings.Contains(err.Error(), "already") {
+		t.Errorf("a second Init: %v", err)
+	}
+	if written, err := load.Vendor(dir); err != nil || len(written) > 0 {
+		t.Errorf("Vendor of a current copy: %v, %v", written, err)
+	}
+}
+
+func TestVendor(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if _, err := load.Vendor(dir); err == nil {
+		t.Error("Vendor outside of a module is no error")
+	}
+	write(t, filepath.Join(dir, "cue.mod/module.cue"), []byte("module: \"example.com/shop@v0\"\nlanguage: version: \"v0.15.0\"\n"))
+	placement := filepath.Join(dir, "teams", "placement")
+	written, err := load.Init(placement, load.InitOptions{Package: "shop"})
+	if err != nil || len(written) != 1 {
+		t.Fatalf("Init inside a module: %v, %v", written, err)
+	}
+	evaluate := func() diag.Findings {
+		_, findings := load.Evaluate(context.Background(), load.Options{Dir: dir, Paths: []string{"teams"}})
+		return findings
+	}
+	if findings := evaluate(); len(findings) > 0 {
+		t.Errorf("not vendored: %v", findings)
+	}
+	if vet(t, placement) == nil {
+		t.Error("cue vet finds the schema before it is vendored")
+	}
+	written, err = load.Vendor(placement)
+	if err != nil || len(written) != 1 {
+		t.Fatalf("Vendor: %v, %v", written, err)
+	}
+	if err := vet(t, placement); err != nil {
+		t.Errorf("cue vet: %v", err)
+	}
+	if findings := evaluate(); len(findings) > 0 {
+		t.Errorf("vendored: %v", findings)
+	}
+
+	schema := filepath.Join(dir, "cue.mod/pkg/github.com/kubectl-sched/kubectl-sched/policy/schema.cue")
+	data, err := os.ReadFile(schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, edit := range map[string]struct{ old, new, want string }{
+		"older":  {"schema v", "schema v0.0.", "the vendored schema is v0.0."},
+		"edited": {"labels?", "lables?", "the vendored schema has been edited"},
+		"own":    {"// Vendored", "// Once vendored", "of no known version"},
+	} {
+		write(t, schema, []byte(strings.Replace(string(data), edit.old, edit.new, 1)))
+		findings := evaluate()
+		if len(findings) != 1 || findings[0].Rule != "policy/schema-version" || !strings.Contains(findings[0].Message, edit.want) {
+			t.Errorf("%s: got %v", name, findings)
+		}
+	}
+	if written, err := load.Vendor(dir); err != nil || len(written) != 1 {
+		t.Errorf("Vendor does not renew: %v, %v", written, err)
+	}
+	if findings := evaluate(); len(findings) > 0 {
+		t.Errorf("renewed: %v", findings)
+	}
+	write(t, filepath.Join(filepath.Dir(schema), "more.cue"), []byte("package policy\n"))
+	if _, err := load.Vendor(dir); err == nil {
+		t.Error("Vendor beside a file that is not the schema's is no error")
+	}
+}
+
+func TestInitRefuses(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "mine.cue"), []byte("package mine\n"))
+	if written, err := load.Init(dir, load.InitOptions{}); err == nil || len(written) > 0 {
+		t.Errorf("got %v, %v", written, err)
+	}
+	if _, err := load.Init(filepath.Join(dir, "new"), load.InitOptions{Package: "9 lives"}); err == nil {
+		t.Error("a bad package name is accepted")
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+		t.Errorf("something was written: %v, %v", entries, err)
+	}
+}
+
+func TestFormat(t *testing.T) {
+	t.Parallel()
+	got, err := load.Format([]byte("package a\npolicies:  x:   {a:1,\nbcd:  2}\n// kept\n"), "a.cue")
+	want := "package a\n\npolicies: x: {a: 1\n\tbcd: 2\n}\n// kept\n"
+	if err != nil || string(got) != want {
+		t.Errorf("got %v\n%s", err, got)
+	}
+	_, err = load.Format([]byte("package a\nx: [\n"), "dir/a.cue")
+	var findings diag.Findings
+	if !errors.As(err, &findings) || findings[0].Range.Start.File != "dir/a.cue" || findings[0].Rule != "input/syntax" {
+		t.Errorf("got %v", err)
+	}
+}
