@@ -10,6 +10,7 @@ import (
 	"github.com/kubectl-sched/kubectl-sched/compiler/capability"
 	"github.com/kubectl-sched/kubectl-sched/compiler/nodeexpr"
 	"github.com/kubectl-sched/kubectl-sched/internal/workload"
+	"github.com/kubectl-sched/kubectl-sched/policy"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 )
 
@@ -80,6 +81,62 @@ func sortTaints(set map[corev1.Taint]bool) []corev1.Taint {
 	}
 	slices.SortFunc(out, func(a, b corev1.Taint) int { return strings.Compare(describeTaint(a), describeTaint(b)) })
 	return out
+}
+
+// checkNodes looks whether any known node is left for the pods.
+func (d *draft) checkNodes() {
+	if d.failed || !d.c.facts.NodesKnown || len(d.required) == 0 || len(d.ungranted) > 0 {
+		return
+	}
+	o := d.required[0].origin
+	var reached []string
+	taints := map[corev1.Taint]bool{}
+	for _, n := range d.c.facts.Nodes {
+		if !d.final.Matches(n.Labels, n.Name) {
+			continue
+		}
+		bad := untolerated(n.Taints, d.after.Tolerations)
+		if len(bad) == 0 {
+			return
+		}
+		reached = append(reached, n.Name)
+		for _, t := range bad {
+			taints[corev1.Taint{Key: t.Key, Value: t.Value, Effect: t.Effect}] = true
+		}
+	}
+	switch {
+	case len(reached) == 0:
+		d.report(finding{rule: "compile/no-node", severity: d.missingNodesWeigh(), policy: o.Policy, at: o.Range,
+			message: fmt.Sprintf("none of the %d known nodes is one with %q, so the pods stay Pending until there is one", len(d.c.facts.Nodes), d.final)})
+	case len(d.poolUses) == 0:
+		d.report(finding{rule: "compile/untolerated-taint", policy: o.Policy, at: o.Range, related: relatedStatements(d.required[1:], "requires"),
+			message: fmt.Sprintf("of the known nodes only %s is left for the pods, which do not tolerate %s there and would stay Pending; tolerate it", nodesNamed(reached), describeTaints(sortTaints(taints)))})
+	}
+}
+
+// missingNodesWeigh is how much it matters that no node is there yet: where one
+// is made on demand, not much.
+func (d *draft) missingNodesWeigh() diag.Severity {
+	if slices.ContainsFunc(d.poolUses, func(u poolUse) bool { return u.pool.ManagedBy == policy.ManagedKarpenter }) {
+		return info
+	}
+	return warning
+}
+
+// checkPreferredPools looks for dedicated pools that are preferred by pods
+// which cannot get onto them.
+func (d *draft) checkPreferredPools() {
+	for _, r := range d.rules {
+		for _, u := range r.nodes.preferredPools {
+			for _, p := range u.pool.within {
+				if repels(*p.taint) && !tolerates(d.after.Tolerations, *p.taint) {
+					d.report(finding{rule: "compile/preferred-taint", severity: warning, policy: r.Name, at: u.origin.Range,
+						message: fmt.Sprintf("pool %q is preferred, but dedicated, and its taint %s is not tolerated, so the preference has no effect; add tolerate: pools: [%q]", p.Name, describeTaint(*p.taint), p.Name),
+						related: []diag.Related{{Range: p.Positions.At("dedicated"), Message: "the pool's taint"}}})
+				}
+			}
+		}
+	}
 }
 
 // checkVolumes looks at the volumes that the pods are bound to, for any that
@@ -167,6 +224,9 @@ func (d *draft) checkRollout() {
 // where none limits them.
 func (d *draft) roomPerNode(nodes int32) (int32, Origin, string) {
 	for i, t := range d.podTerms(true).required {
+		if len(t.Namespaces) > 0 && !slices.Contains(t.Namespaces, d.w.Namespace) {
+			continue
+		}
 		if t.TopologyKey != corev1.LabelHostname || t.LabelSelector == nil || len(t.MatchLabelKeys) > 0 || !selects(t.LabelSelector, d.t.Labels) {
 			continue
 		}

@@ -12,8 +12,10 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/kubectl-sched/kubectl-sched/compiler/capability"
 	"github.com/kubectl-sched/kubectl-sched/policy"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 )
@@ -36,6 +38,11 @@ func Compile(r Request) (*Plan, diag.Findings) {
 func newCompilation(r Request) *compilation {
 	if r.Placement == nil {
 		r.Placement = &policy.Placement{}
+	}
+	// Capabilities come sorted; who made them by hand may have forgotten.
+	byName := func(a, b capability.Node) int { return cmp.Compare(a.Name, b.Name) }
+	if !slices.IsSortedFunc(r.Capabilities.Nodes, byName) {
+		r.Capabilities.Nodes = slices.SortedFunc(slices.Values(r.Capabilities.Nodes), byName)
 	}
 	return &compilation{
 		Request:  r,
@@ -109,7 +116,13 @@ func (c *compilation) findCluster() {
 	if name == "" {
 		return
 	}
-	if c.facts.cluster = c.Placement.Cluster(name); c.facts.cluster != nil || len(c.Placement.Clusters) == 0 {
+	if c.facts.cluster = c.Placement.Cluster(name); c.facts.cluster != nil {
+		if minor, err := strconv.Atoi(strings.TrimPrefix(c.facts.cluster.Version, "1.")); err == nil && c.facts.Minor == 0 {
+			c.facts.Minor = minor
+		}
+		return
+	}
+	if len(c.Placement.Clusters) == 0 {
 		return
 	}
 	var names []string

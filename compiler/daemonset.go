@@ -18,6 +18,9 @@ func (d *draft) checkDaemonSet() {
 	}
 	required := nodeaffinity.NewRequiredNodeAffinity(d.after.NodeSelector, d.after.Affinity)
 	tolerations := append(slices.Clone(d.after.Tolerations), daemonTolerations()...)
+	if d.hostNetwork() {
+		tolerations = append(tolerations, corev1.Toleration{Key: corev1.TaintNodeNetworkUnavailable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule})
+	}
 	byTaint := map[string][]string{}
 	unasked := false
 	var unselected []string
@@ -59,6 +62,16 @@ func (d *draft) checkDaemonSet() {
 		f.message += "; tolerate the taint, or forbid those nodes"
 	}
 	d.report(f)
+}
+
+// hostNetwork reports whether the pods use the node's network, for which the
+// controller tolerates that the pod network is not there.
+func (d *draft) hostNetwork() bool {
+	if d.after.Raw["hostNetwork"] == true {
+		return true
+	}
+	v, _, _ := d.podSpecValue([]string{"hostNetwork"})
+	return v == true
 }
 
 // daemonOrigin is the line of a policy that speaks of the DaemonSet's nodes.

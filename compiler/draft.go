@@ -67,6 +67,8 @@ func (d *draft) compile() {
 	d.settleRaw()
 
 	d.checkPools()
+	d.checkNodes()
+	d.checkPreferredPools()
 	d.checkVolumes()
 	d.checkTopology()
 	d.checkRollout()
@@ -225,10 +227,13 @@ func (d *draft) isDaemonSet() bool { return d.w.Group == "apps" && d.w.Kind == "
 
 // checkNextRun says where the result reaches the pods of the next run alone.
 func (d *draft) checkNextRun() {
-	if !d.t.Immutable || d.c.Surface != policy.SurfaceLive || len(d.effects) == 0 {
+	if !d.t.Immutable || d.c.Surface != policy.SurfaceLive || keyOf(d.after) == keyOf(d.t.Current) && d.after.Raw == nil {
 		return
 	}
-	o := d.effects[0].Origins[0]
+	o := d.rules[0].author.origin()
+	if len(d.effects) > 0 {
+		o = d.effects[0].Origins[0]
+	}
 	d.report(finding{rule: "compile/next-run", severity: info, policy: o.Policy, at: o.Range,
 		message: fmt.Sprintf("the pod template of an existing %s cannot change, so the policy applies to the next one that is created", d.w.Kind)})
 }

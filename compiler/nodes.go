@@ -24,6 +24,8 @@ type nodeRule struct {
 	required  []statement
 	poolUses  []poolUse
 	preferred []preferredTerm
+	// preferredPools are the pools that preferences name.
+	preferredPools []poolUse
 }
 
 // poolUse is a pool that a policy requires; those of one origin are a choice.
@@ -100,6 +102,7 @@ func (c *compilation) preparePreference(r *rule, p *policy.Preference, disfavor 
 		base = c.each(r.author, p.NodeTerm, path...)
 	} else if e, ok := c.whole(r.author, p.NodeTerm, path...); ok {
 		base = []statement{e}
+		r.nodes.prefersPools(e)
 	}
 	for _, s := range base {
 		if disfavor {
@@ -126,11 +129,20 @@ func (c *compilation) preparePreference(r *rule, p *policy.Preference, disfavor 
 			return
 		}
 		ranks = append(ranks, s)
+		if !disfavor {
+			r.nodes.prefersPools(s)
+		}
 	}
 	if disfavor {
 		c.disfavorRanks(r, ranks, p.Weight)
 	} else {
 		c.preferRanks(r, ranks, p.Weight)
+	}
+}
+
+func (n *nodeRule) prefersPools(s statement) {
+	for _, p := range s.pools {
+		n.preferredPools = append(n.preferredPools, poolUse{pool: p, origin: s.origin})
 	}
 }
 

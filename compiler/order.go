@@ -39,5 +39,5 @@ func nodesNamed(names []string) string {
 	if len(names) == 1 {
 		return fmt.Sprintf("node %q", names[0])
 	}
-	return "each of the nodes " + quoted(names)
+	return "each of " + quoted(names)
 }

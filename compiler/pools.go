@@ -31,7 +31,7 @@ type pool struct {
 type grants struct {
 	namespaces      []pattern
 	namespaceLabels []labelPattern
-	accounts        []string
+	accounts        []pattern
 }
 
 // preparePools builds the expressions of all pools, and reports what is wrong
@@ -115,7 +115,7 @@ func prepareGrants(g *policy.Grants) *grants {
 	return &grants{
 		namespaces:      patterns(g.Namespaces),
 		namespaceLabels: labelPatterns(g.NamespaceLabels),
-		accounts:        g.ServiceAccounts,
+		accounts:        patterns(g.ServiceAccounts),
 	}
 }
 
@@ -131,7 +131,7 @@ func (g *grants) lacks(f facts, w *workload.Workload, t *workload.Template) (str
 	}
 	if g.accounts != nil {
 		full := w.Namespace + "/" + t.ServiceAccount
-		if !slices.Contains(g.accounts, full) && !slices.Contains(g.accounts, t.ServiceAccount) {
+		if !anyMatches(g.accounts, full) && !anyMatches(g.accounts, t.ServiceAccount) {
 			return fmt.Sprintf("%q to grants.serviceAccounts", full), no
 		}
 	}

@@ -148,6 +148,12 @@ func gatherRaw(d *draft, r *rule) {
 		d.wishToleration(t, origin("tolerations", fmt.Sprint(i)), rawReason)
 	}
 	for i, s := range spec.TopologySpreadConstraints {
+		if s.LabelSelector == nil || len(s.LabelSelector.MatchLabels)+len(s.LabelSelector.MatchExpressions) == 0 {
+			o := origin("topologySpreadConstraints", fmt.Sprint(i))
+			d.c.reportOnce(fmt.Sprint("rawSpread", o), finding{rule: "policy/bad-raw", policy: r.Name, at: o.Range,
+				message: "a spread constraint without a labelSelector counts no pods and so constrains nothing; say it with the spread intent, or select the pods"})
+			continue
+		}
 		d.rawSpreads = append(d.rawSpreads, placedConstraint{s, rawReason, []Origin{origin("topologySpreadConstraints", fmt.Sprint(i))}})
 	}
 	for _, s := range []scalarWish{
@@ -352,7 +358,7 @@ func (d *draft) settleNodeSelector() {
 				next[k] = v
 			}
 			d.after.NodeSelector = next
-			d.effect("nodeSelector."+w.key, w.value, rawReason, w.origin)
+			d.effect(string(workload.NodeSelector), map[string]string{w.key: w.value}, rawReason, w.origin)
 		}
 	}
 }

@@ -22,8 +22,17 @@ func Reference() string {
 		}
 		fmt.Fprintf(&b, "\n%s\n", i.Limits)
 	}
+	b.WriteString(dedicatedReference)
 	return b.String()
 }
+
+// dedicatedReference is what a pool, not a policy, says.
+const dedicatedReference = "\n## dedicated\n\n" +
+	"A field of a pool. Its nodes carry a taint, and only workloads that the pool grants get the toleration: when a policy requires the pool or tolerates it, by whatever words. " +
+	"grants are namespaces, labels of namespaces, and service accounts (\"name\" or \"namespace/name\"); all that are said must hold, and without grants every policy may send its workloads there.\n\n" +
+	"```cue\npools: gpu: {\n\tnodes: labels: \"node-restriction.kubernetes.io/class\": \"gpu\"\n\tdedicated: grants: namespaces: [\"ml-*\"]\n}\n```\n\n" +
+	"Compiles to:\n\n- `taints` of the nodes, by whoever makes the nodes (managedBy)\n- `tolerations` of the pods\n\n" +
+	"A pod made past the policies can carry the toleration all the same: a taint is a fence, not a lock.\n"
 
 // codeFields sets the first word of each field as code.
 func codeFields(fields []string) []string {

@@ -243,7 +243,11 @@ func (d *draft) constraint(s spreadWish) (corev1.TopologySpreadConstraint, []str
 		LabelSelector:     s.subject.selector,
 		MatchLabelKeys:    s.subject.matchLabelKeys,
 	}
-	if d.c.facts.supports(26) {
+	if !d.c.facts.supports(27) {
+		d.c.reportOnce("minor", finding{rule: "compile/old-cluster", severity: warning, policy: s.origins[0].Policy, at: s.origins[0].Range,
+			message: fmt.Sprintf("Kubernetes 1.%d cannot say minDomains, nodeTaintsPolicy and matchLabelKeys, so spreads count tainted nodes, pile up in the domains that exist, and are skewed by rollouts; use 1.27 or later", d.c.facts.Minor)})
+	}
+	if d.c.facts.supports(27) {
 		honor := corev1.NodeInclusionPolicyHonor
 		out.NodeTaintsPolicy = &honor
 	}
