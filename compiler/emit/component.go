@@ -34,7 +34,7 @@ const componentHeader = "# Written by kubectl sched compile from the placement p
 func Component(plan *compiler.Plan, set *workload.Set) ([]File, diag.Findings) {
 	written, findings := Write(plan, set.Workloads, workload.Stamp{})
 	component := kustomization{APIVersion: "kustomize.config.k8s.io/v1alpha1", Kind: "Component"}
-	objects, err := Objects(plan)
+	objects, err := Objects(plan, set)
 	if err != nil {
 		return nil, append(findings, finding("input/encode", ComponentFile, err.Error()))
 	}
@@ -53,6 +53,9 @@ func Component(plan *compiler.Plan, set *workload.Set) ([]File, diag.Findings) {
 		}
 		component.Patches = append(component.Patches, patches...)
 	}
+	if component.Patches == nil && component.Resources == nil {
+		component.GeneratorOptions = &struct{}{}
+	}
 	text, err := yaml.Marshal(component)
 	if err != nil {
 		return nil, append(findings, finding("input/encode", ComponentFile, err.Error()))
@@ -66,6 +69,9 @@ type kustomization struct {
 	Kind       string   `json:"kind"`
 	Resources  []string `json:"resources,omitempty"`
 	Patches    []patch  `json:"patches,omitempty"`
+	// GeneratorOptions is set, and empty, in a Component that does nothing:
+	// kustomize refuses one that says nothing.
+	GeneratorOptions *struct{} `json:"generatorOptions,omitempty"`
 }
 
 type patch struct {
@@ -104,6 +110,9 @@ func patches(w *workload.Workload, out *workload.Written, guarded bool) ([]patch
 		}
 		steps = append(steps, at)
 	}
+	if out.Record == nil {
+		steps = append(steps, removals(out)...)
+	}
 	var list []patch
 	if len(steps) > 0 {
 		if guarded {
@@ -115,13 +124,12 @@ func patches(w *workload.Workload, out *workload.Written, guarded bool) ([]patch
 		}
 		list = append(list, patch{Patch: string(text), Target: to})
 	}
-	var record any
-	if out.Record != nil {
-		text, err := out.Record.Encode()
-		if err != nil {
-			return nil, fmt.Errorf("the record of what is ours cannot be written: %w", err)
-		}
-		record = text
+	if out.Record == nil {
+		return list, nil
+	}
+	record, err := out.Record.Encode()
+	if err != nil {
+		return nil, fmt.Errorf("the record of what is ours cannot be written: %w", err)
 	}
 	text, err := yaml.Marshal(map[string]any{
 		"apiVersion": strings.TrimPrefix(w.Group+"/"+w.Version, "/"), "kind": w.Kind,
@@ -133,6 +141,20 @@ func patches(w *workload.Workload, out *workload.Written, guarded bool) ([]patch
 	return append(list, patch{Patch: string(text), Target: to}), nil
 }
 
+// removals returns what takes the annotation away. (In a merge patch kustomize
+// takes the null of an annotation for text.)
+func removals(out *workload.Written) []operation {
+	var steps []operation
+	for _, e := range out.Edits {
+		if isMetadata(e.Path) && e.Delete {
+			steps = append(steps, operation{Op: "remove", Path: pointer(e.Path)})
+		}
+	}
+	return steps
+}
+
+func isMetadata(path workload.Path) bool { return len(path) > 0 && path[0] == "metadata" }
+
 // units returns the paths of the values that the patch sets as a whole: for each
 // edit the placement field that it is in (or what raw.pod set, up to the first
 // list), or the nearest parent that the object lacks. The annotation is not
@@ -140,7 +162,7 @@ func patches(w *workload.Workload, out *workload.Written, guarded bool) ([]patch
 func units(w *workload.Workload, out *workload.Written) []workload.Path {
 	var list []workload.Path
 	for _, e := range out.Edits {
-		if len(e.Path) > 0 && e.Path[0] == "metadata" {
+		if isMetadata(e.Path) {
 			continue
 		}
 		unit := missingParent(w.Object, wholeField(w, e.Path))

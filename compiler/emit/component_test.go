@@ -50,12 +50,34 @@ func component(t rapid.TB, p *compiler.Plan, set *workload.Set, files map[string
 	}
 }
 
+// objects returns the objects by name, without the fields that are null: a patch
+// cannot tell them from those that are not there, nor can the API.
 func objects(set *workload.Set) map[string]any {
 	all := map[string]any{}
 	for _, w := range set.Workloads {
-		all[w.Ref()] = w.Object
+		all[w.Ref()] = prune(w.Object)
 	}
 	return all
+}
+
+func prune(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		kept := map[string]any{}
+		for key, field := range v {
+			if field != nil {
+				kept[key] = prune(field)
+			}
+		}
+		return kept
+	case []any:
+		kept := make([]any, len(v))
+		for i := range v {
+			kept[i] = prune(v[i])
+		}
+		return kept
+	}
+	return value
 }
 
 // The base with the Component is the rendered manifests, field by field, and

@@ -2,9 +2,9 @@ package emit
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"strings"
-	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,7 +17,7 @@ import (
 // read reads a stream of manifests.
 func read(t rapid.TB, text []byte) *workload.Set {
 	t.Helper()
-	set, findings := workload.Read(t.Context(), workload.Input{Files: []string{"-"}, Stdin: bytes.NewReader(text)}, workload.Options{})
+	set, findings := workload.Read(context.Background(), workload.Input{Files: []string{"-"}, Stdin: bytes.NewReader(text)}, workload.Options{})
 	if findings.HasErrors() {
 		t.Fatalf("read: %v\n%s", findings, text)
 	}
@@ -128,7 +128,7 @@ func required(s *corev1.NodeSelector) *corev1.NodeSelector {
 
 // again returns the plan for workloads that were read anew from what a plan was
 // written into: the same changes for the same names.
-func again(t testing.TB, p *compiler.Plan, workloads []*workload.Workload) *compiler.Plan {
+func again(t rapid.TB, p *compiler.Plan, workloads []*workload.Workload) *compiler.Plan {
 	t.Helper()
 	by := map[string]*workload.Workload{}
 	for _, w := range workloads {

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-sched/kubectl-sched/compiler"
+	"github.com/kubectl-sched/kubectl-sched/internal/workload"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 )
 
@@ -36,11 +37,18 @@ const (
 )
 
 // Objects returns the objects that the plan makes as YAML, in the plan's order,
-// between the comments that mark them as ours; nil if there are none.
-func Objects(plan *compiler.Plan) ([]byte, error) {
+// between the comments that mark them as ours; nil if there are none. Those that
+// the set has already, from an earlier run, are left out (a kustomization that
+// lists ObjectsFile builds them), unless they stand between our comments: such
+// are taken out of the manifests. The set may be nil.
+func Objects(plan *compiler.Plan, set *workload.Set) ([]byte, error) {
 	objects, err := Labelled(plan)
-	if err != nil || len(objects) == 0 {
+	if err != nil {
 		return nil, err
+	}
+	objects = slices.DeleteFunc(objects, func(o map[string]any) bool { return set != nil && has(set, o) })
+	if len(objects) == 0 {
+		return nil, nil
 	}
 	out := []byte(objectsHeader)
 	for i, object := range objects {
@@ -54,6 +62,18 @@ func Objects(plan *compiler.Plan) ([]byte, error) {
 		out = append(out, text...)
 	}
 	return append(out, objectsFooter...), nil
+}
+
+// has reports whether the manifests have an object of ours by that name.
+func has(set *workload.Set, object map[string]any) bool {
+	o := unstructured.Unstructured{Object: object}
+	return slices.ContainsFunc(set.Others, func(other *workload.Object) bool {
+		there := unstructured.Unstructured{Object: other.Object}
+		return there.GroupVersionKind().GroupKind() == o.GroupVersionKind().GroupKind() && there.GetName() == o.GetName() &&
+			there.GetLabels()[ManagedByLabel] == ManagedBy && !slices.ContainsFunc(set.Files, func(f *workload.File) bool {
+			return f.Name == other.Source.File && bytes.Contains(f.Data, []byte(objectsHeader))
+		})
+	})
 }
 
 // Labelled returns the objects that the plan makes as manifests have them: as
@@ -112,7 +132,7 @@ func Unstructured(o compiler.Object) (map[string]any, error) {
 func ObjectsAt(plan *compiler.Plan, disk FileSystem, name, path, root string) (File, diag.Findings) {
 	f := File{Name: filepath.ToSlash(name), Path: path, Root: root}
 	var err error
-	if f.After, err = Objects(plan); err != nil {
+	if f.After, err = Objects(plan, nil); err != nil {
 		return f, diag.Findings{finding("input/encode", path, err.Error())}
 	}
 	f.Before, err = disk.ReadFile(path)

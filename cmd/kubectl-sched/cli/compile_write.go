@@ -54,7 +54,7 @@ func (o *compileOptions) render(p clusterPlan) (outcome, diag.Findings) {
 		out.files = files
 		return out, findings
 	}
-	objects, err := emit.Objects(p.Plan)
+	objects, err := emit.Objects(p.Plan, set)
 	if err != nil {
 		return out, diag.Findings{{Rule: "input/encode", Severity: diag.Error, Message: err.Error()}}
 	}
@@ -143,11 +143,7 @@ func (o *compileOptions) below(folder string, out outcome) ([]emit.File, error) 
 
 // writeInPlace writes the manifests back.
 func (o *compileOptions) writeInPlace(ctx context.Context, out outcome) error {
-	folder := firstFolder(o.pipeline.manifests.input.Files)
-	path := filepath.Join(folder, o.objectsFile)
-	if filepath.IsAbs(o.objectsFile) || o.objectsFile != filepath.Base(o.objectsFile) {
-		path, folder = o.objectsFile, filepath.Dir(o.objectsFile)
-	}
+	path, folder := o.objectsPath()
 	objects, findings := emit.ObjectsAt(out.plan.Plan, o.disk, filepath.Base(path), path, folder)
 	if objects.Before == nil && objects.After != nil {
 		findings = append(findings, unlisted(o.disk, folder, filepath.Base(path))...)
@@ -156,6 +152,22 @@ func (o *compileOptions) writeInPlace(ctx context.Context, out outcome) error {
 		return err
 	}
 	return o.replace(ctx, append(out.files, objects))
+}
+
+// objectsPath returns where the objects file is in place, and its folder: where
+// the user says, where an earlier run's file was found among the manifests, or
+// beside the first of them.
+func (o *compileOptions) objectsPath() (path, folder string) {
+	if o.objectsFile != filepath.Base(o.objectsFile) {
+		return o.objectsFile, filepath.Dir(o.objectsFile)
+	}
+	for _, f := range o.pipeline.set.Files {
+		if emit.IsObjectsFile(f.Data) && filepath.Base(f.Name) == o.objectsFile {
+			return f.Name, filepath.Dir(f.Name)
+		}
+	}
+	folder = firstFolder(o.pipeline.manifests.input.Files)
+	return filepath.Join(folder, o.objectsFile), folder
 }
 
 // firstFolder is the folder of the first file or folder that was named.
