@@ -191,6 +191,7 @@ func positionsOf(n *yaml.Node) policy.Positions {
 			for i, c := range n.Content {
 				walk(c, below(fmt.Sprint(i)))
 			}
+		default:
 		}
 	}
 	walk(n, nil)

@@ -106,11 +106,15 @@ func (d *draft) checkNodes() {
 	}
 	switch {
 	case len(reached) == 0:
-		d.report(finding{rule: "compile/no-node", severity: d.missingNodesWeigh(), policy: o.Policy, at: o.Range,
-			message: fmt.Sprintf("none of the %d known nodes is one with %q, so the pods stay Pending until there is one", len(d.c.facts.Nodes), d.final)})
+		d.report(finding{
+			rule: "compile/no-node", severity: d.missingNodesWeigh(), policy: o.Policy, at: o.Range,
+			message: fmt.Sprintf("none of the %d known nodes is one with %q, so the pods stay Pending until there is one", len(d.c.facts.Nodes), d.final),
+		})
 	case len(d.poolUses) == 0:
-		d.report(finding{rule: "compile/untolerated-taint", policy: o.Policy, at: o.Range, related: relatedStatements(d.required[1:], "requires"),
-			message: fmt.Sprintf("of the known nodes only %s is left for the pods, which do not tolerate %s there and would stay Pending; tolerate it", nodesNamed(reached), describeTaints(sortTaints(taints)))})
+		d.report(finding{
+			rule: "compile/untolerated-taint", policy: o.Policy, at: o.Range, related: relatedStatements(d.required[1:]),
+			message: fmt.Sprintf("of the known nodes only %s is left for the pods, which do not tolerate %s there and would stay Pending; tolerate it", nodesNamed(reached), describeTaints(sortTaints(taints))),
+		})
 	}
 }
 
@@ -130,9 +134,11 @@ func (d *draft) checkPreferredPools() {
 		for _, u := range r.nodes.preferredPools {
 			for _, p := range u.pool.within {
 				if repels(*p.taint) && !tolerates(d.after.Tolerations, *p.taint) {
-					d.report(finding{rule: "compile/preferred-taint", severity: warning, policy: r.Name, at: u.origin.Range,
+					d.report(finding{
+						rule: "compile/preferred-taint", severity: warning, policy: r.Name, at: u.origin.Range,
 						message: fmt.Sprintf("pool %q is preferred, but dedicated, and its taint %s is not tolerated, so the preference has no effect; add tolerate: pools: [%q]", p.Name, describeTaint(*p.taint), p.Name),
-						related: []diag.Related{{Range: p.Positions.At("dedicated"), Message: "the pool's taint"}}})
+						related: []diag.Related{{Range: p.Positions.At("dedicated"), Message: "the pool's taint"}},
+					})
 				}
 			}
 		}
@@ -167,8 +173,10 @@ func (d *draft) checkVolumes() {
 				break
 			}
 		}
-		d.report(finding{rule: "compile/volume-elsewhere", policy: at.origin.Policy, at: at.origin.Range,
-			message: fmt.Sprintf("volume %q of claim %q can be used only from nodes with %q, and the policy needs nodes with %q; move the data first, or spare the workload by an exception", v.Name, claim, volume, at.expr)})
+		d.report(finding{
+			rule: "compile/volume-elsewhere", policy: at.origin.Policy, at: at.origin.Range,
+			message: fmt.Sprintf("volume %q of claim %q can be used only from nodes with %q, and the policy needs nodes with %q; move the data first, or spare the workload by an exception", v.Name, claim, volume, at.expr),
+		})
 	}
 }
 

@@ -84,11 +84,15 @@ func (d *draft) colocateDaemonSet(apart bool, key string, col policy.Colocation,
 	switch {
 	case apart && key == corev1.LabelHostname:
 	case col.Strength == policy.Prefer:
-		d.report(finding{rule: "compile/daemonset-spread", severity: info, policy: o.Policy, at: o.Range,
-			message: "a DaemonSet runs one pod on each of its nodes, so a preference for where they are to each other has nothing to choose"})
+		d.report(finding{
+			rule: "compile/daemonset-spread", severity: info, policy: o.Policy, at: o.Range,
+			message: "a DaemonSet runs one pod on each of its nodes, so a preference for where they are to each other has nothing to choose",
+		})
 	default:
-		d.report(finding{rule: "compile/daemonset-spread", policy: o.Policy, at: o.Range,
-			message: "a DaemonSet runs one pod on each of its nodes, so nothing can be required of where its pods are to each other; leave DaemonSets out with not: {kinds: [\"DaemonSet\"]}"})
+		d.report(finding{
+			rule: "compile/daemonset-spread", policy: o.Policy, at: o.Range,
+			message: "a DaemonSet runs one pod on each of its nodes, so nothing can be required of where its pods are to each other; leave DaemonSets out with not: {kinds: [\"DaemonSet\"]}",
+		})
 	}
 }
 
@@ -225,8 +229,10 @@ func (d *draft) reportTornApart() bool {
 	}
 	report := func(a Origin, t corev1.PodAffinityTerm, related ...diag.Related) {
 		torn = true
-		d.report(finding{rule: "compile/contradiction", policy: a.Policy, at: a.Range, related: related,
-			message: fmt.Sprintf("pods with %s are required both together and apart by %q, which no placement can do; take one of them out", describeSelector(t.LabelSelector), t.TopologyKey)})
+		d.report(finding{
+			rule: "compile/contradiction", policy: a.Policy, at: a.Range, related: related,
+			message: fmt.Sprintf("pods with %s are required both together and apart by %q, which no placement can do; take one of them out", describeSelector(t.LabelSelector), t.TopologyKey),
+		})
 	}
 	for i, a := range d.affinities {
 		if !a.required {

@@ -207,8 +207,10 @@ func (c *compilation) reportUnknownNamespaces() {
 		if len(names) > 1 {
 			noun = "namespaces"
 		}
-		c.report(finding{rule: "compile/namespace-unknown", policy: u.rule.Name, at: u.rule.author.at(u.path...),
-			message: fmt.Sprintf("namespaceLabels cannot be judged, because the labels of %s %s are not known; compile with --with-cluster, give the manifests of the namespaces too, or select by namespaces", noun, quoted(names))})
+		c.report(finding{
+			rule: "compile/namespace-unknown", policy: u.rule.Name, at: u.rule.author.at(u.path...),
+			message: fmt.Sprintf("namespaceLabels cannot be judged, because the labels of %s %s are not known; compile with --with-cluster, give the manifests of the namespaces too, or select by namespaces", noun, quoted(names)),
+		})
 	}
 }
 

@@ -139,8 +139,10 @@ func (d *draft) carries(f workload.Field, origins ...Origin) bool {
 		kind = d.w.Group + "/" + kind
 	}
 	o := origins[0]
-	d.report(finding{rule: "compile/unsupported-field", policy: o.Policy, at: o.Range, related: relatedOrigins(origins[1:], "asks for it too"),
-		message: fmt.Sprintf("%s cannot carry %s, it carries %s; say it by those, select the objects that its controller makes of it on the live surface, or, if the kind does have the field, give its path under \"kinds\"", kind, f, carries)})
+	d.report(finding{
+		rule: "compile/unsupported-field", policy: o.Policy, at: o.Range, related: relatedOrigins(origins[1:], "asks for it too"),
+		message: fmt.Sprintf("%s cannot carry %s, it carries %s; say it by those, select the objects that its controller makes of it on the live surface, or, if the kind does have the field, give its path under \"kinds\"", kind, f, carries),
+	})
 	return false
 }
 
@@ -234,6 +236,8 @@ func (d *draft) checkNextRun() {
 	if len(d.effects) > 0 {
 		o = d.effects[0].Origins[0]
 	}
-	d.report(finding{rule: "compile/next-run", severity: info, policy: o.Policy, at: o.Range,
-		message: fmt.Sprintf("the pod template of an existing %s cannot change, so the policy applies to the next one that is created", d.w.Kind)})
+	d.report(finding{
+		rule: "compile/next-run", severity: info, policy: o.Policy, at: o.Range,
+		message: fmt.Sprintf("the pod template of an existing %s cannot change, so the policy applies to the next one that is created", d.w.Kind),
+	})
 }

@@ -167,6 +167,7 @@ func (w *world) requirement(t *rapid.T) corev1.NodeSelectorRequirement {
 		r.Values = rapid.SliceOfN(rapid.SampledFrom([]string{"c", "b", "a"}), 1, 3).Draw(t, "values")
 	case "Gt", "Lt":
 		r.Key, r.Values = "size", []string{rapid.SampledFrom([]string{"0", "1", "2", "3"}).Draw(t, "bound")}
+	default:
 	}
 	return r
 }

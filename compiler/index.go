@@ -79,6 +79,7 @@ func (x *index) bucket(k bucketKey) *bucket {
 			continue
 		case unknown:
 			b.uncertain[i] = true
+		case yes:
 		}
 		if r.anchors == nil {
 			b.rest = append(b.rest, i)
@@ -116,6 +117,7 @@ func (x *index) matching(w *workload.Workload, t *workload.Template) (selected, 
 			selected = append(selected, x.rules[i])
 		case unknown:
 			uncertain = append(uncertain, x.rules[i])
+		case no:
 		}
 	}
 	return selected, uncertain

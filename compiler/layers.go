@@ -17,12 +17,16 @@ func (c *compilation) prepareExceptions(r *rule) {
 		end, err := endOfDay(e.Expires)
 		switch {
 		case err != nil:
-			c.report(finding{rule: "policy/bad-date", policy: r.Name, at: r.author.at("except", name, "expires"),
-				message: fmt.Sprintf("%q is no date; write one such as \"2027-01-31\"", e.Expires)})
+			c.report(finding{
+				rule: "policy/bad-date", policy: r.Name, at: r.author.at("except", name, "expires"),
+				message: fmt.Sprintf("%q is no date; write one such as \"2027-01-31\"", e.Expires),
+			})
 			e.expired = true
 		case !c.Now.Before(end):
-			c.report(finding{rule: "policy/expired-exception", policy: r.Name, at: r.author.at("except", name, "expires"),
-				message: fmt.Sprintf("exception %q expired on %s; take it out, or give it a later day", name, e.Expires)})
+			c.report(finding{
+				rule: "policy/expired-exception", policy: r.Name, at: r.author.at("except", name, "expires"),
+				message: fmt.Sprintf("exception %q expired on %s; take it out, or give it a later day", name, e.Expires),
+			})
 			e.expired = true
 		}
 		r.except = append(r.except, e)
@@ -49,13 +53,17 @@ func (c *compilation) prepareOverrides(byName map[string]*rule) {
 			case other == nil:
 				// It does not hold in this cluster: nothing to replace.
 			case other.Level != policy.Default:
-				c.report(finding{rule: "policy/override-mandatory", policy: r.Name, at: at,
+				c.report(finding{
+					rule: "policy/override-mandatory", policy: r.Name, at: at,
 					message: fmt.Sprintf("policy %q is mandatory and cannot be overridden; only policies of level \"default\" can", name),
-					related: []diag.Related{{Range: other.author.at("level"), Message: "the mandatory policy"}}})
+					related: []diag.Related{{Range: other.author.at("level"), Message: "the mandatory policy"}},
+				})
 			case overridesBack(byName, other, r.Name, map[string]bool{}):
-				c.report(finding{rule: "policy/override-cycle", policy: r.Name, at: at,
+				c.report(finding{
+					rule: "policy/override-cycle", policy: r.Name, at: at,
 					message: fmt.Sprintf("policies %q and %q override each other; one of them must give way", r.Name, name),
-					related: []diag.Related{{Range: other.author.at("overrides"), Message: "the other way round"}}})
+					related: []diag.Related{{Range: other.author.at("overrides"), Message: "the other way round"}},
+				})
 			default:
 				r.replaces = append(r.replaces, other)
 			}
@@ -127,6 +135,7 @@ func (d *draft) spared(r *rule) bool {
 			return true
 		case unknown:
 			d.c.namespaceUnknown(r, d.w.Namespace, "except", e.name, "workloads", "namespaceLabels")
+		case no:
 		}
 	}
 	return false

@@ -2,8 +2,6 @@ package compiler_test
 
 import (
 	"flag"
-	"fmt"
-	"os"
 	"testing"
 )
 
@@ -15,9 +13,8 @@ func TestMain(m *testing.M) {
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "rapid.checks" })
 	if !given && !testing.Short() {
 		if err := flag.Set("rapid.checks", "2000"); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(2)
+			panic(err)
 		}
 	}
-	os.Exit(m.Run())
+	m.Run()
 }

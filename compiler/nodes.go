@@ -117,8 +117,10 @@ func (c *compilation) preparePreference(r *rule, p *policy.Preference, disfavor 
 		return
 	}
 	if p.Weight < len(p.Ranked) {
-		c.report(finding{rule: "policy/weight-below-ranks", policy: r.Name, at: r.author.at(append(slices.Clone(path), "weight")...),
-			message: fmt.Sprintf("weight %d cannot tell %d ranks apart; make it at least %d", p.Weight, len(p.Ranked), len(p.Ranked))})
+		c.report(finding{
+			rule: "policy/weight-below-ranks", policy: r.Name, at: r.author.at(append(slices.Clone(path), "weight")...),
+			message: fmt.Sprintf("weight %d cannot tell %d ranks apart; make it at least %d", p.Weight, len(p.Ranked), len(p.Ranked)),
+		})
 		return
 	}
 	var ranks []statement
@@ -168,8 +170,10 @@ func (c *compilation) whole(a author, n policy.NodeTerm, path ...string) (statem
 		return statement{}, false
 	}
 	if out.expr.IsFalse() {
-		c.report(finding{rule: "compile/contradiction", policy: a.policy, at: a.at(path...),
-			message: "no node can be meant, because the fields exclude each other; say them apart"})
+		c.report(finding{
+			rule: "compile/contradiction", policy: a.policy, at: a.at(path...),
+			message: "no node can be meant, because the fields exclude each other; say them apart",
+		})
 		return statement{}, false
 	}
 	return out, len(parts) > 0

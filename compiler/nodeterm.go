@@ -196,9 +196,11 @@ func (c *compilation) unless(a author, s statement) (nodeexpr.Expr, bool) {
 		if inexact.Operator == "Lt" {
 			instead, sign = fmt.Sprintf(">%d", inexact.Bound-1), "<"
 		}
-		c.report(finding{rule: "compile/inexpressible", policy: a.policy, at: s.origin.Range,
+		c.report(finding{
+			rule: "compile/inexpressible", policy: a.policy, at: s.origin.Range,
 			message: fmt.Sprintf("node affinity cannot exclude %q %s%d exactly, because nodes whose label is no number would remain; require labels %q: %q instead, or exclude values one by one",
-				inexact.Key.Name, sign, inexact.Bound, inexact.Key.Name, instead)})
+				inexact.Key.Name, sign, inexact.Bound, inexact.Key.Name, instead),
+		})
 		return nodeexpr.Expr{}, false
 	case err != nil:
 		c.tooMany(a, "", maxTerms, s.path...)
@@ -208,8 +210,10 @@ func (c *compilation) unless(a author, s statement) (nodeexpr.Expr, bool) {
 }
 
 func (c *compilation) tooMany(a author, subject string, limit int, path ...string) {
-	c.report(finding{rule: "compile/too-many-terms", policy: a.policy, subject: subject, at: a.at(path...),
-		message: fmt.Sprintf("the required node affinity comes to more than %d terms; give the nodes that are meant one label of their own and require that", limit)})
+	c.report(finding{
+		rule: "compile/too-many-terms", policy: a.policy, subject: subject, at: a.at(path...),
+		message: fmt.Sprintf("the required node affinity comes to more than %d terms; give the nodes that are meant one label of their own and require that", limit),
+	})
 }
 
 // unknownPool reports a pool that the document does not have.

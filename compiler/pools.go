@@ -63,8 +63,10 @@ func (c *compilation) preparePool(p *policy.Pool, building map[string]bool) *poo
 			c.unknownPool(at, name, path...)
 			return nil
 		case building[name]:
-			c.report(finding{rule: "policy/pool-cycle", at: at.at(path...),
-				message: fmt.Sprintf("pool %q is described by itself; say which labels its nodes have", p.Name)})
+			c.report(finding{
+				rule: "policy/pool-cycle", at: at.at(path...),
+				message: fmt.Sprintf("pool %q is described by itself; say which labels its nodes have", p.Name),
+			})
 			return nil
 		}
 		return c.preparePool(inner, building)
@@ -83,8 +85,10 @@ func (c *compilation) preparePool(p *policy.Pool, building map[string]bool) *poo
 		out.broken = true
 	}
 	if out.expr.IsFalse() && !out.broken {
-		c.report(finding{rule: "policy/empty-pool", at: at.at("nodes"),
-			message: fmt.Sprintf("pool %q can have no node: its fields exclude each other", p.Name)})
+		c.report(finding{
+			rule: "policy/empty-pool", at: at.at("nodes"),
+			message: fmt.Sprintf("pool %q can have no node: its fields exclude each other", p.Name),
+		})
 	}
 	delete(building, p.Name)
 	c.pools[p.Name] = out
@@ -140,6 +144,7 @@ func (g *grants) lacks(f facts, w *workload.Workload, t *workload.Template) (str
 		return fmt.Sprintf("the labels of grants.namespaceLabels to namespace %q", w.Namespace), no
 	case unknown:
 		return "", unknown
+	case yes:
 	}
 	return "", yes
 }
@@ -162,11 +167,16 @@ func (d *draft) usable(p *pool, o Origin) bool {
 	}
 	switch v {
 	case no:
-		d.report(finding{rule: "compile/no-grant", policy: o.Policy, at: o.Range, related: related,
-			message: fmt.Sprintf("pool %q is dedicated and does not grant this workload; add %s of the pool, or do not send the workload there", p.Name, grant)})
+		d.report(finding{
+			rule: "compile/no-grant", policy: o.Policy, at: o.Range, related: related,
+			message: fmt.Sprintf("pool %q is dedicated and does not grant this workload; add %s of the pool, or do not send the workload there", p.Name, grant),
+		})
 	case unknown:
-		d.report(finding{rule: "compile/namespace-unknown", policy: o.Policy, at: o.Range, related: related,
-			message: fmt.Sprintf("whether pool %q is granted depends on the labels of namespace %q, which are not known; compile with --with-cluster, give the manifest of the namespace too, or grant by namespaces", p.Name, d.w.Namespace)})
+		d.report(finding{
+			rule: "compile/namespace-unknown", policy: o.Policy, at: o.Range, related: related,
+			message: fmt.Sprintf("whether pool %q is granted depends on the labels of namespace %q, which are not known; compile with --with-cluster, give the manifest of the namespace too, or grant by namespaces", p.Name, d.w.Namespace),
+		})
+	case yes:
 	}
 	return v == yes
 }

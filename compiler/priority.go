@@ -40,8 +40,10 @@ func gatherPriority(d *draft, r *rule) {
 	}
 	d.scalars = append(d.scalars, scalarWish{workload.PriorityClassName, p.Class, "a PriorityClass says exactly this", r.author.origin("priority", "class")})
 	if p.Preemption == "never" {
-		d.scalars = append(d.scalars, scalarWish{workload.PreemptionPolicy, string(corev1.PreemptNever),
-			"preemptionPolicy says exactly this; it is also the class's, because admission refuses a pod that differs from its class", r.author.origin("priority", "preemption")})
+		d.scalars = append(d.scalars, scalarWish{
+			workload.PreemptionPolicy, string(corev1.PreemptNever),
+			"preemptionPolicy says exactly this; it is also the class's, because admission refuses a pod that differs from its class", r.author.origin("priority", "preemption"),
+		})
 	}
 }
 
@@ -76,6 +78,7 @@ func scalar(p workload.PodFields, field workload.Field) string {
 		if p.PreemptionPolicy != nil {
 			return string(*p.PreemptionPolicy)
 		}
+	default:
 	}
 	return ""
 }
@@ -93,6 +96,7 @@ func (d *draft) setScalar(field workload.Field, value string) bool {
 	case workload.PreemptionPolicy:
 		p := corev1.PreemptionPolicy(value)
 		d.after.PreemptionPolicy = &p
+	default:
 	}
 	return true
 }
@@ -104,9 +108,11 @@ func (d *draft) scalarClash(field workload.Field, wishes []scalarWish) bool {
 	for _, w := range wishes[1:] {
 		if w.value != first.value {
 			clash = true
-			d.report(finding{rule: "compile/contradiction", policy: first.origin.Policy, at: first.origin.Range,
+			d.report(finding{
+				rule: "compile/contradiction", policy: first.origin.Policy, at: first.origin.Range,
 				message: fmt.Sprintf("%s would be %q here and %q by policy %q; only one can be", field, first.value, w.value, w.origin.Policy),
-				related: relatedOrigins([]Origin{w.origin}, fmt.Sprintf("says %q", w.value))})
+				related: relatedOrigins([]Origin{w.origin}, fmt.Sprintf("says %q", w.value)),
+			})
 		}
 	}
 	own := scalar(d.t.Pods, field)
@@ -114,9 +120,11 @@ func (d *draft) scalarClash(field workload.Field, wishes []scalarWish) bool {
 	if own == "" || own == first.value || field == workload.SchedulerName && own == corev1.DefaultSchedulerName {
 		return clash
 	}
-	d.report(finding{rule: "compile/contradiction", policy: first.origin.Policy, at: first.origin.Range,
+	d.report(finding{
+		rule: "compile/contradiction", policy: first.origin.Policy, at: first.origin.Range,
 		message: fmt.Sprintf("the policy gives %s %q, but the manifest says %q; change one of them", field, first.value, own),
-		related: []diag.Related{{Range: d.manifestAt(field), Message: fmt.Sprintf("the manifest's %s", field)}}})
+		related: []diag.Related{{Range: d.manifestAt(field), Message: fmt.Sprintf("the manifest's %s", field)}},
+	})
 	return true
 }
 
@@ -160,27 +168,35 @@ func (c *compilation) settleClass(wishes []classWish) {
 			"description": w.priority.Description == first.priority.Description,
 		} {
 			if !same {
-				c.report(finding{rule: "compile/contradiction", policy: first.rule.Name, at: at(first, field),
+				c.report(finding{
+					rule: "compile/contradiction", policy: first.rule.Name, at: at(first, field),
 					message: fmt.Sprintf("policies %q and %q both make PriorityClass %q and give it another %s; let one of them name the class alone", first.rule.Name, w.rule.Name, name, field),
-					related: []diag.Related{{Range: at(w, field), Message: fmt.Sprintf("the %s by policy %q", field, w.rule.Name)}}})
+					related: []diag.Related{{Range: at(w, field), Message: fmt.Sprintf("the %s by policy %q", field, w.rule.Name)}},
+				})
 			}
 		}
 	}
 	for _, w := range wishes {
 		if w.priority.Value == nil && w.priority.Preemption != "" && preemptionOf(w.priority) != *class.PreemptionPolicy {
-			c.report(finding{rule: "compile/contradiction", policy: w.rule.Name, at: at(w, "preemption"),
+			c.report(finding{
+				rule: "compile/contradiction", policy: w.rule.Name, at: at(w, "preemption"),
 				message: fmt.Sprintf("preemption is the class's, and policy %q makes PriorityClass %q with preemptionPolicy %s; use another class", first.rule.Name, name, *class.PreemptionPolicy),
-				related: []diag.Related{{Range: at(first, "class"), Message: "the class is made here"}}})
+				related: []diag.Related{{Range: at(first, "class"), Message: "the class is made here"}},
+			})
 		}
 	}
 	switch existing, ok := c.facts.PriorityClasses[name]; {
 	case strings.HasPrefix(name, "system-"):
-		c.report(finding{rule: "policy/system-class", policy: first.rule.Name, at: at(first, "class"),
-			message: fmt.Sprintf("classes named \"system-...\" are Kubernetes' own, so %q cannot be made; choose another name, or leave out value", name)})
+		c.report(finding{
+			rule: "policy/system-class", policy: first.rule.Name, at: at(first, "class"),
+			message: fmt.Sprintf("classes named \"system-...\" are Kubernetes' own, so %q cannot be made; choose another name, or leave out value", name),
+		})
 		return
 	case ok && existing != class.Value:
-		c.report(finding{rule: "compile/class-exists", policy: first.rule.Name, at: at(first, "value"),
-			message: fmt.Sprintf("PriorityClass %q exists with value %d, and a class's value cannot change to %d; choose another name, or leave out value", name, existing, class.Value)})
+		c.report(finding{
+			rule: "compile/class-exists", policy: first.rule.Name, at: at(first, "value"),
+			message: fmt.Sprintf("PriorityClass %q exists with value %d, and a class's value cannot change to %d; choose another name, or leave out value", name, existing, class.Value),
+		})
 		return
 	}
 	c.plan.Objects = append(c.plan.Objects, Object{
@@ -222,8 +238,10 @@ func (c *compilation) checkClassExists(wishes []classWish) {
 			c.report(finding{rule: "compile/unknown-class", policy: w.rule.Name, at: w.rule.author.at("priority", "class"), message: message})
 		}
 		if w.priority.Preemption == "never" {
-			c.report(finding{rule: "compile/preemption-of-class", severity: warning, policy: w.rule.Name, at: w.rule.author.at("priority", "preemption"),
-				message: fmt.Sprintf("admission refuses pods whose preemption differs from their class's, so PriorityClass %q must say preemptionPolicy: Never itself; give the class a value, so that it is made so", name)})
+			c.report(finding{
+				rule: "compile/preemption-of-class", severity: warning, policy: w.rule.Name, at: w.rule.author.at("priority", "preemption"),
+				message: fmt.Sprintf("admission refuses pods whose preemption differs from their class's, so PriorityClass %q must say preemptionPolicy: Never itself; give the class a value, so that it is made so", name),
+			})
 		}
 	}
 }

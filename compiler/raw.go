@@ -150,8 +150,10 @@ func gatherRaw(d *draft, r *rule) {
 	for i, s := range spec.TopologySpreadConstraints {
 		if s.LabelSelector == nil || len(s.LabelSelector.MatchLabels)+len(s.LabelSelector.MatchExpressions) == 0 {
 			o := origin("topologySpreadConstraints", fmt.Sprint(i))
-			d.c.reportOnce(fmt.Sprint("rawSpread", o), finding{rule: "policy/bad-raw", policy: r.Name, at: o.Range,
-				message: "a spread constraint without a labelSelector counts no pods and so constrains nothing; say it with the spread intent, or select the pods"})
+			d.c.reportOnce(fmt.Sprint("rawSpread", o), finding{
+				rule: "policy/bad-raw", policy: r.Name, at: o.Range,
+				message: "a spread constraint without a labelSelector counts no pods and so constrains nothing; say it with the spread intent, or select the pods",
+			})
 			continue
 		}
 		d.rawSpreads = append(d.rawSpreads, placedConstraint{s, rawReason, []Origin{origin("topologySpreadConstraints", fmt.Sprint(i))}})
@@ -210,8 +212,10 @@ func (d *draft) settleRaw() {
 	}
 	if d.t.PodSpec == nil {
 		o := d.leaves[0].origin
-		d.report(finding{rule: "compile/unsupported-field", policy: o.Policy, at: o.Range,
-			message: fmt.Sprintf("%s carries placement fields alone, and %q is none; set it in the operator's own field", d.w.Kind, joinPath(d.leaves[0].path))})
+		d.report(finding{
+			rule: "compile/unsupported-field", policy: o.Policy, at: o.Range,
+			message: fmt.Sprintf("%s carries placement fields alone, and %q is none; set it in the operator's own field", d.w.Kind, joinPath(d.leaves[0].path)),
+		})
 		return
 	}
 	var done []rawLeaf
@@ -225,10 +229,12 @@ func (d *draft) settleRaw() {
 		_, emptyMap := leaf.value.(map[string]any)
 		_, isMap := have.(map[string]any)
 		switch {
-		case !reachable || found && keyOf(have) != keyOf(leaf.value) && !(emptyMap && isMap):
-			d.report(finding{rule: "compile/contradiction", policy: leaf.origin.Policy, at: leaf.origin.Range,
+		case !reachable || found && keyOf(have) != keyOf(leaf.value) && (!emptyMap || !isMap):
+			d.report(finding{
+				rule: "compile/contradiction", policy: leaf.origin.Policy, at: leaf.origin.Range,
 				message: fmt.Sprintf("the policy sets %s to %s, but the manifest says %s; change one of them", joinPath(leaf.path), keyOf(leaf.value), keyOf(have)),
-				related: []diag.Related{{Range: d.w.Source.At(d.podSpecPath(leaf.path)...), Message: "the manifest's value"}}})
+				related: []diag.Related{{Range: d.w.Source.At(d.podSpecPath(leaf.path)...), Message: "the manifest's value"}},
+			})
 		case !found:
 			d.setRaw(leaf.path, leaf.value)
 			d.effect(joinPath(leaf.path), leaf.value, rawReason, d.leafOrigins(leaf)...)
@@ -241,9 +247,11 @@ func (d *draft) settleAgain(first, second rawLeaf) {
 	if slices.Equal(first.path, second.path) && keyOf(first.value) == keyOf(second.value) {
 		return
 	}
-	d.report(finding{rule: "compile/contradiction", policy: first.origin.Policy, at: first.origin.Range,
+	d.report(finding{
+		rule: "compile/contradiction", policy: first.origin.Policy, at: first.origin.Range,
 		message: fmt.Sprintf("%s would be %s here and %s by policy %q; only one can be", joinPath(second.path), keyOf(first.value), keyOf(second.value), second.origin.Policy),
-		related: relatedOrigins([]Origin{second.origin}, "sets it too")})
+		related: relatedOrigins([]Origin{second.origin}, "sets it too"),
+	})
 }
 
 // leafOrigins returns the origins of all leaves that set the same.
@@ -350,8 +358,10 @@ func (d *draft) settleNodeSelector() {
 			if _, theirs := d.t.Pods.NodeSelector[w.key]; !theirs {
 				related = nil
 			}
-			d.report(finding{rule: "compile/contradiction", policy: w.origin.Policy, at: w.origin.Range, related: related,
-				message: fmt.Sprintf("the policy sets the nodeSelector %q to %q, but it is %q already; change one of them", w.key, w.value, have)})
+			d.report(finding{
+				rule: "compile/contradiction", policy: w.origin.Policy, at: w.origin.Range, related: related,
+				message: fmt.Sprintf("the policy sets the nodeSelector %q to %q, but it is %q already; change one of them", w.key, w.value, have),
+			})
 		case d.carries(workload.NodeSelector, w.origin):
 			next := map[string]string{w.key: w.value}
 			for k, v := range d.after.NodeSelector {

@@ -47,16 +47,16 @@ func has(labels map[string]string, key string, values []string) bool {
 func (r reference) statements(t policy.NodeTerm, n capability.Node, eachPool bool) []bool {
 	var out []bool
 	if len(t.Pools) > 0 {
-		any := false
+		some := false
 		for _, p := range t.Pools {
 			in := r.inPool(p, n)
-			any = any || in
+			some = some || in
 			if eachPool {
 				out = append(out, in)
 			}
 		}
 		if !eachPool {
-			out = append(out, any)
+			out = append(out, some)
 		}
 	}
 	for k, v := range t.Labels {

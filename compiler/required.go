@@ -25,8 +25,10 @@ func (d *draft) settleRequired() {
 	if err != nil {
 		d.failed, d.final = true, selector
 		if len(d.required) > 0 {
-			d.report(finding{rule: "workload/bad-node-affinity", at: d.manifestAt(workload.Affinity, "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"),
-				message: fmt.Sprintf("the manifest's required node affinity cannot be read: %s", err)})
+			d.report(finding{
+				rule: "workload/bad-node-affinity", at: d.manifestAt(workload.Affinity, "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"),
+				message: fmt.Sprintf("the manifest's required node affinity cannot be read: %s", err),
+			})
 		}
 		return
 	}
@@ -35,8 +37,10 @@ func (d *draft) settleRequired() {
 	if err != nil || base.IsFalse() {
 		d.failed = true
 		if len(d.required) > 0 {
-			d.report(finding{rule: "workload/contradiction", at: d.manifestAt(workload.Affinity, "nodeAffinity"),
-				message: "the manifest's own nodeSelector and node affinity exclude each other, so its pods can run nowhere; correct the manifest"})
+			d.report(finding{
+				rule: "workload/contradiction", at: d.manifestAt(workload.Affinity, "nodeAffinity"),
+				message: "the manifest's own nodeSelector and node affinity exclude each other, so its pods can run nowhere; correct the manifest",
+			})
 		}
 		return
 	}
@@ -72,8 +76,10 @@ func (d *draft) settleRequired() {
 func (d *draft) tooManyTerms(needed []statement) {
 	d.failed = true
 	o := needed[0].origin
-	d.report(finding{rule: "compile/too-many-terms", policy: o.Policy, at: o.Range, related: relatedStatements(needed[1:], "requires"),
-		message: fmt.Sprintf("together with the manifest's the required node affinity comes to more than %d terms; give the nodes that are meant one label of their own and require that", maxTerms)})
+	d.report(finding{
+		rule: "compile/too-many-terms", policy: o.Policy, at: o.Range, related: relatedStatements(needed[1:]),
+		message: fmt.Sprintf("together with the manifest's the required node affinity comes to more than %d terms; give the nodes that are meant one label of their own and require that", maxTerms),
+	})
 }
 
 // writeRequired writes the conjunction into the field, and the effects.
@@ -190,17 +196,21 @@ func (d *draft) reportContradiction(selector, own, base nodeexpr.Expr, needed []
 		}
 		found = true
 		if s.expr.IsFalse() {
-			d.report(finding{rule: "compile/contradiction", policy: s.origin.Policy, at: s.origin.Range,
-				message: fmt.Sprintf("no node can ever meet %s; require something else", s.field)})
+			d.report(finding{
+				rule: "compile/contradiction", policy: s.origin.Policy, at: s.origin.Range,
+				message: fmt.Sprintf("no node can ever meet %s; require something else", s.field),
+			})
 			continue
 		}
 		manifest, field, at := own, "node affinity", d.manifestAt(workload.Affinity, "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
 		if excludes(selector, s.expr) {
 			manifest, field, at = selector, "nodeSelector", d.manifestAt(workload.NodeSelector)
 		}
-		d.report(finding{rule: "compile/contradiction", policy: s.origin.Policy, at: s.origin.Range,
+		d.report(finding{
+			rule: "compile/contradiction", policy: s.origin.Policy, at: s.origin.Range,
 			message: fmt.Sprintf("the policy needs nodes with %q, but the manifest's %s needs %q, and no node can be both; change one of them", s.expr, field, manifest),
-			related: []diag.Related{{Range: at, Message: fmt.Sprintf("the manifest's %s", field)}}})
+			related: []diag.Related{{Range: at, Message: fmt.Sprintf("the manifest's %s", field)}},
+		})
 	}
 	for i, a := range needed {
 		for _, b := range needed[i+1:] {
@@ -208,19 +218,23 @@ func (d *draft) reportContradiction(selector, own, base nodeexpr.Expr, needed []
 				continue
 			}
 			found = true
-			d.report(finding{rule: "compile/contradiction", policy: a.origin.Policy, at: a.origin.Range,
+			d.report(finding{
+				rule: "compile/contradiction", policy: a.origin.Policy, at: a.origin.Range,
 				message: fmt.Sprintf("%q here and %q of %s exclude each other, so that no node can take the pods; change one of them", a.expr, b.expr, otherPolicy(a, b)),
-				related: relatedStatements([]statement{b}, "requires")})
+				related: relatedStatements([]statement{b}),
+			})
 		}
 	}
 	if !found {
 		a := needed[0]
-		related := relatedStatements(needed[1:], "requires")
+		related := relatedStatements(needed[1:])
 		if !base.IsTrue() {
 			related = append(related, diag.Related{Range: d.manifestAt(workload.Affinity), Message: fmt.Sprintf("the manifest requires %q", base)})
 		}
-		d.report(finding{rule: "compile/contradiction", policy: a.origin.Policy, at: a.origin.Range, related: related,
-			message: "all that is required of nodes together leaves none; change one of the requirements"})
+		d.report(finding{
+			rule: "compile/contradiction", policy: a.origin.Policy, at: a.origin.Range, related: related,
+			message: "all that is required of nodes together leaves none; change one of the requirements",
+		})
 	}
 }
 
@@ -231,10 +245,10 @@ func otherPolicy(a, b statement) string {
 	return fmt.Sprintf("policy %q", b.origin.Policy)
 }
 
-func relatedStatements(statements []statement, verb string) []diag.Related {
+func relatedStatements(statements []statement) []diag.Related {
 	var out []diag.Related
 	for _, s := range statements {
-		out = append(out, diag.Related{Range: s.origin.Range, Message: fmt.Sprintf("policy %q %s %q", s.origin.Policy, verb, s.expr)})
+		out = append(out, diag.Related{Range: s.origin.Range, Message: fmt.Sprintf("policy %q requires %q", s.origin.Policy, s.expr)})
 	}
 	return out
 }

@@ -61,8 +61,10 @@ func (c *compilation) holds(r *rule) bool {
 	}
 	if c.facts.cluster == nil {
 		if c.facts.Cluster == "" && len(c.Placement.Clusters) > 0 {
-			c.report(finding{rule: "compile/when-unknown", severity: warning, policy: r.Name, at: r.author.at("when"),
-				message: "no cluster is named, so the policy is left out; name one with --cluster"})
+			c.report(finding{
+				rule: "compile/when-unknown", severity: warning, policy: r.Name, at: r.author.at("when"),
+				message: "no cluster is named, so the policy is left out; name one with --cluster",
+			})
 		}
 		return false
 	}

@@ -75,8 +75,10 @@ func gatherSpread(d *draft, r *rule) {
 			wish.minDomains = int32(*s.MinDomains)
 		}
 		if wish.minDomains > 0 && !wish.require {
-			d.c.reportOnce("minDomains"+r.Name+name, finding{rule: "policy/min-domains-without-require", policy: r.Name, at: r.author.at(append(path, "minDomains")...),
-				message: `minDomains counts only with strength: "require"; require the spread, or leave it out`})
+			d.c.reportOnce("minDomains"+r.Name+name, finding{
+				rule: "policy/min-domains-without-require", policy: r.Name, at: r.author.at(append(path, "minDomains")...),
+				message: `minDomains counts only with strength: "require"; require the spread, or leave it out`,
+			})
 			wish.minDomains = 0
 		}
 		if i := slices.IndexFunc(d.spreads, wish.same); i >= 0 {
@@ -93,11 +95,15 @@ func (d *draft) spreadDaemonSet(key string, s policy.Spread, o Origin) {
 	switch {
 	case key == corev1.LabelHostname:
 	case s.Strength == policy.Prefer:
-		d.report(finding{rule: "compile/daemonset-spread", severity: info, policy: o.Policy, at: o.Range,
-			message: "a DaemonSet runs one pod on each of its nodes, so a preference for how they spread has nothing to choose"})
+		d.report(finding{
+			rule: "compile/daemonset-spread", severity: info, policy: o.Policy, at: o.Range,
+			message: "a DaemonSet runs one pod on each of its nodes, so a preference for how they spread has nothing to choose",
+		})
 	default:
-		d.report(finding{rule: "compile/daemonset-spread", policy: o.Policy, at: o.Range,
-			message: "a DaemonSet runs one pod on each of its nodes, so its spread is that of the nodes and cannot be required; leave DaemonSets out with not: {kinds: [\"DaemonSet\"]}"})
+		d.report(finding{
+			rule: "compile/daemonset-spread", policy: o.Policy, at: o.Range,
+			message: "a DaemonSet runs one pod on each of its nodes, so its spread is that of the nodes and cannot be required; leave DaemonSets out with not: {kinds: [\"DaemonSet\"]}",
+		})
 	}
 }
 
@@ -107,9 +113,11 @@ func (d *draft) spreadProblem(s subject) *subjectProblem {
 		return inexpressible([]string{"of"}, "a spread constraint counts pods of the pod's own namespace alone; restrict the policy to namespace %q, or use apart", d.w.Namespace)
 	}
 	if !selects(s.selector, d.t.Labels) && !d.counts(s) {
-		return &subjectProblem{rule: "compile/spread-misses-own-pods", path: []string{"of"},
+		return &subjectProblem{
+			rule: "compile/spread-misses-own-pods", path: []string{"of"},
 			message: fmt.Sprintf("the pods that count are those with %s, which this workload's own pods (%s) are not, so they would pile up unseen; count labels that they have",
-				describeSelector(s.selector), describeLabels(d.t.Labels))}
+				describeSelector(s.selector), describeLabels(d.t.Labels)),
+		}
 	}
 	return nil
 }
@@ -188,10 +196,12 @@ func (d *draft) placeConstraint(p placedConstraint) {
 
 func (d *draft) spreadClash(s, other spreadWish) {
 	o, p := other.origins[0], s.origins[0]
-	d.report(finding{rule: "compile/contradiction", policy: o.Policy, at: o.Range,
+	d.report(finding{
+		rule: "compile/contradiction", policy: o.Policy, at: o.Range,
 		message: fmt.Sprintf("policies %q and %q spread over %q and count different pods (%s, and %s), but a pod has one constraint of a strength for each key; count the same pods, or say one of them with apart",
 			o.Policy, p.Policy, s.key, describeSelector(other.subject.selector), describeSelector(s.subject.selector)),
-		related: relatedOrigins([]Origin{p}, "counts others")})
+		related: relatedOrigins([]Origin{p}, "counts others"),
+	})
 }
 
 // stricterExists reports whether a hard constraint of the manifest already does
@@ -244,8 +254,10 @@ func (d *draft) constraint(s spreadWish) (corev1.TopologySpreadConstraint, []str
 		MatchLabelKeys:    s.subject.matchLabelKeys,
 	}
 	if !d.c.facts.supports(27) {
-		d.c.reportOnce("minor", finding{rule: "compile/old-cluster", severity: warning, policy: s.origins[0].Policy, at: s.origins[0].Range,
-			message: fmt.Sprintf("Kubernetes 1.%d cannot say minDomains, nodeTaintsPolicy and matchLabelKeys, so spreads count tainted nodes, pile up in the domains that exist, and are skewed by rollouts; use 1.27 or later", d.c.facts.Minor)})
+		d.c.reportOnce("minor", finding{
+			rule: "compile/old-cluster", severity: warning, policy: s.origins[0].Policy, at: s.origins[0].Range,
+			message: fmt.Sprintf("Kubernetes 1.%d cannot say minDomains, nodeTaintsPolicy and matchLabelKeys, so spreads count tainted nodes, pile up in the domains that exist, and are skewed by rollouts; use 1.27 or later", d.c.facts.Minor),
+		})
 	}
 	if d.c.facts.supports(27) {
 		honor := corev1.NodeInclusionPolicyHonor
@@ -292,8 +304,10 @@ func (d *draft) minDomains(s spreadWish, known []string) (int32, []string) {
 	if replicas != nil && *replicas > room {
 		note := fmt.Sprintf("%s, so %d of %d pods stay Pending until there are more", have, *replicas-room, *replicas)
 		notes = append(notes, note)
-		d.report(finding{rule: "compile/pending-for-domains", severity: warning, policy: s.origins[0].Policy, at: s.origins[0].Range,
-			message: note + "; lower minDomains, or raise maxSkew, if that is not meant"})
+		d.report(finding{
+			rule: "compile/pending-for-domains", severity: warning, policy: s.origins[0].Policy, at: s.origins[0].Range,
+			message: note + "; lower minDomains, or raise maxSkew, if that is not meant",
+		})
 	} else if replicas == nil {
 		notes = append(notes, fmt.Sprintf("%s, so pods beyond %d stay Pending until there are more", have, room))
 	}

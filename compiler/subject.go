@@ -7,10 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kubectl-sched/kubectl-sched/internal/workload"
 	"github.com/kubectl-sched/kubectl-sched/policy"
@@ -51,6 +50,7 @@ func (d *draft) counted(r *rule, s policy.Subject) (subject, *subjectProblem) {
 		return d.subjectByLabels(s)
 	case policy.AllSelected:
 		return d.subjectSelected(r)
+	default:
 	}
 	out, problem := d.subjectOwn()
 	if problem == nil {
@@ -87,8 +87,10 @@ func (d *draft) subjectOwn() (subject, *subjectProblem) {
 			return out, nil
 		}
 	}
-	return subject{}, &subjectProblem{rule: "compile/no-own-labels", path: []string{"of"},
-		message: "the pod template has no labels by which its pods could be told from others; give it one, such as app"}
+	return subject{}, &subjectProblem{
+		rule: "compile/no-own-labels", path: []string{"of"},
+		message: "the pod template has no labels by which its pods could be told from others; give it one, such as app",
+	}
 }
 
 // subjectRun selects the pods of one run of a CronJob.

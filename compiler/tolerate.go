@@ -46,8 +46,10 @@ func gatherTolerate(d *draft, r *rule) {
 		o := r.author.origin("tolerate", "taints", name)
 		tol := tolerationOf(t.Taints[name])
 		if tol.TolerationSeconds != nil && tol.Effect != corev1.TaintEffectNoExecute {
-			d.c.reportOnce("seconds"+r.Name+name, finding{rule: "policy/seconds-without-noexecute", policy: r.Name, at: r.author.at("tolerate", "taints", name, "seconds"),
-				message: `seconds count for taints that evict, so they need effect: "NoExecute"`})
+			d.c.reportOnce("seconds"+r.Name+name, finding{
+				rule: "policy/seconds-without-noexecute", policy: r.Name, at: r.author.at("tolerate", "taints", name, "seconds"),
+				message: `seconds count for taints that evict, so they need effect: "NoExecute"`,
+			})
 			continue
 		}
 		d.wishToleration(tol, o, "a toleration says exactly this")
