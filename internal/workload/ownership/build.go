@@ -1,5 +1,10 @@
 package ownership
 
+import (
+	"cmp"
+	"slices"
+)
+
 // A Write is one field that is to be ours: what there was without us, and what
 // there will be.
 type Write struct {
@@ -13,3 +18,40 @@ type Write struct {
 	// After is the value that we leave; nil if we take the field away.
 	After any
 }
+
+// Build returns the record of the given writes to an object, or nil if none
+// changes anything. Writes whose Before equals After are left out. The object
+// is the one without us, from which Build learns what has to be made.
+func Build(object map[string]any, writes []Write) *Record {
+	r := &Record{Version: version}
+	for _, w := range writes {
+		if Equal(w.Before, w.After) {
+			continue
+		}
+		f := Field{Path: w.Path, Template: w.Template, Before: w.Before, Wrote: w.After}
+		if w.Before == nil {
+			f.Made, f.Null = missing(object, Tokens(w.Path))
+		}
+		r.Fields = append(r.Fields, f)
+	}
+	if len(r.Fields) == 0 {
+		return nil
+	}
+	slices.SortFunc(r.Fields, func(a, b Field) int { return cmp.Compare(a.Path, b.Path) })
+	r.Made, r.Null = missing(object, annotationTokens())
+	return r
+}
+
+// missing counts the parents of a field that the object does not have, and says
+// whether the first thing that is missing is there as null.
+func missing(object map[string]any, tokens []string) (made int, null bool) {
+	for n := range len(tokens) {
+		v, ok := lookup(object, tokens[:n+1])
+		if !ok || v == nil {
+			return len(tokens) - n - 1, ok
+		}
+	}
+	return 0, false
+}
+
+func annotationTokens() []string { return []string{"metadata", "annotations", Annotation} }

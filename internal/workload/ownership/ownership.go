@@ -26,6 +26,11 @@ type Record struct {
 	UID string `json:"uid,omitempty"`
 	// Revision is the revision of the set that wrote it; 0 in a manifest.
 	Revision int `json:"rev,omitempty"`
+	// Made counts the parents of the annotation that were not there before us
+	// (1 for "annotations", 2 for "metadata" too).
+	Made int `json:"made,omitempty"`
+	// Null says that the outermost of them was there with the value null.
+	Null bool `json:"null,omitempty"`
 	// Fields are the fields that we changed, sorted by Path.
 	Fields []Field `json:"fields"`
 }
@@ -46,4 +51,7 @@ type Field struct {
 	// Made counts the parents of the field that were not there before us, from
 	// the innermost outwards: they go when they are empty again.
 	Made int `json:"made,omitempty"`
+	// Null says that the outermost of the made parents, or the field itself if
+	// none was made, was there before us with the value null.
+	Null bool `json:"null,omitempty"`
 }
