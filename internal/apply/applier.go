@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -34,6 +35,8 @@ type Applier struct {
 	// ClientOnly leaves the API server's dry runs out of Prepare: the change set is
 	// what we think would be written, and is not to be run.
 	ClientOnly bool
+
+	telling sync.Mutex
 }
 
 // Request is one run's input.

@@ -87,8 +87,25 @@ func sameScope(a, b Scope) bool {
 	return slices.Equal(a.Folders, b.Folders) && slices.Equal(a.Namespaces, b.Namespaces)
 }
 
-// examineOne finds out what happens to one workload.
+// examineOne finds out what happens to one workload. If somebody else writes the
+// object between our reading it and the dry run (a status, a scale), it is read
+// again.
 func (a *Applier) examineOne(ctx context.Context, in *intent, cs *ChangeSet, t *target, ours bool) (WorkloadChange, []Conflict, diag.Findings, error) {
+	for attempt := 1; ; attempt++ {
+		change, conflicts, findings, err := a.examineOnce(ctx, in, cs, t, ours)
+		if !isStale(err) || attempt == attempts {
+			if err != nil {
+				findings, err = refusal(t.w, err)
+			}
+			return change, conflicts, findings, err
+		}
+		if t.w, err = a.again(ctx, t.w); err != nil {
+			return change, nil, nil, err
+		}
+	}
+}
+
+func (a *Applier) examineOnce(ctx context.Context, in *intent, cs *ChangeSet, t *target, ours bool) (WorkloadChange, []Conflict, diag.Findings, error) {
 	w := t.w
 	change := WorkloadChange{
 		Workload: w, Action: Keep, Before: w.Object, After: w.Object,
@@ -123,8 +140,7 @@ func (a *Applier) examineOne(ctx context.Context, in *intent, cs *ChangeSet, t *
 		}
 	}
 	if err != nil {
-		finding, err := refusal(w, err)
-		return change, nil, finding, err
+		return change, nil, nil, err
 	}
 	change.Restarts, change.Pods = restarts(change.Before, change.After)
 	return change, nil, nil, nil
@@ -220,7 +236,10 @@ func fieldOwners(object map[string]any, at string) []string {
 }
 
 func (a *Applier) tell(e Event) {
-	if a.Progress != nil {
-		a.Progress(e)
+	if a.Progress == nil {
+		return
 	}
+	a.telling.Lock()
+	defer a.telling.Unlock()
+	a.Progress(e)
 }

@@ -23,7 +23,7 @@ func (a *Applier) write(ctx context.Context, set Set, change *WorkloadChange) er
 	}
 	for attempt := 1; ; attempt++ {
 		err := once(ctx, set, change)
-		if err == nil || !isStale(err) || len(conflictsIn(err, "", nil)) > 0 || attempt == attempts {
+		if err == nil || !isStale(err) || attempt == attempts {
 			return err
 		}
 		now, errAgain := a.again(ctx, change.Workload)

@@ -16,6 +16,8 @@ import (
 type requestLog struct {
 	mu       sync.Mutex
 	requests []string
+	// all counts the requests of every kind.
+	all int
 	// limit is how many writes come through; negative for all.
 	limit int
 	armed bool
@@ -30,6 +32,7 @@ func (r *requestLog) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTrip(func(req *http.Request) (*http.Response, error) {
 		write := req.Method != http.MethodGet && req.URL.Query().Get("dryRun") == "" && !reviews(req.URL.Path)
 		r.mu.Lock()
+		r.all++
 		if write {
 			r.requests = append(r.requests, req.Method+" "+req.URL.Path)
 		}
@@ -57,6 +60,12 @@ func (r *requestLog) writes() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.requests
+}
+
+func (r *requestLog) total() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.all
 }
 
 type roundTrip func(*http.Request) (*http.Response, error)

@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -54,7 +55,7 @@ func labOn(t *testing.T, sb *sandbox.Sandbox) *lab {
 		t.Fatal(err)
 	}
 	name := strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(t.Name()))
-	name = name[:min(len(name), 40)]
+	name = fmt.Sprintf("%.20s-%x", name, sha256.Sum256([]byte(t.Name())))[:30]
 	l := &lab{T: t, client: client, config: config, namespace: name, set: Set{Name: name, Namespace: DefaultNamespace},
 		scope: Scope{Folders: []string{"placement"}, Namespaces: []string{name}}}
 	_, err = client.Kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
@@ -161,9 +162,12 @@ func require(label, value string) func(*workload.PodFields) {
 		if f.Affinity == nil {
 			f.Affinity = &corev1.Affinity{}
 		}
-		f.Affinity.NodeAffinity = &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+		if f.Affinity.NodeAffinity == nil {
+			f.Affinity.NodeAffinity = &corev1.NodeAffinity{}
+		}
+		f.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution = &corev1.NodeSelector{
 			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: label, Operator: corev1.NodeSelectorOpIn, Values: []string{value}}}}},
-		}}
+		}
 	}
 }
 
@@ -355,4 +359,20 @@ func (l *lab) eventually(what string, condition func(context.Context) bool) {
 		case <-tick.C:
 		}
 	}
+}
+
+// templates waits until the Deployment's controller has seen the newest version,
+// and returns how many different pod templates it has seen in all: one for each
+// time that the pods restarted.
+func (l *lab) templates(u *unstructured.Unstructured) int {
+	l.Helper()
+	l.eventually("the controller sees "+u.GetName(), func(context.Context) bool {
+		observed, _, _ := unstructured.NestedInt64(l.get(u).Object, "status", "observedGeneration")
+		return observed == l.get(u).GetGeneration()
+	})
+	list, err := l.client.Kube.AppsV1().ReplicaSets(l.namespace).List(l.Context(), metav1.ListOptions{LabelSelector: "app=" + u.GetName()})
+	if err != nil {
+		l.Fatal(err)
+	}
+	return len(list.Items)
 }

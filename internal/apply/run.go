@@ -287,10 +287,14 @@ func (r *run) workloads(ctx context.Context, changes []*WorkloadChange) error {
 			return nil
 		}
 		findings, err := r.WaitFor(ctx, []*WorkloadChange{change}, r.options.RolloutTimeout)
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.findings = append(r.findings, findings...)
-		return err
+		if err != nil {
+			return err
+		}
+		if findings.HasErrors() {
+			// To go on would have more workloads down than the user allows.
+			return findings
+		}
+		return nil
 	})
 }
 

@@ -29,9 +29,14 @@ func (t *target) groupKind() schema.GroupKind {
 	return schema.GroupKind{Group: t.w.Group, Kind: t.w.Kind}
 }
 
-// without derives the object as it is without us.
-func without(w *workload.Workload, stamp workload.Stamp) (*workload.Written, error) {
-	return w.Write(nil, stamp)
+// without derives the object as it is without us. It goes by the record alone,
+// so that it works for kinds that only a policy knew.
+func without(w *workload.Workload, _ workload.Stamp) (*workload.Written, error) {
+	if w.Record == nil {
+		return &workload.Written{Object: w.Object}, nil
+	}
+	object, _ := ownership.Withdraw(w.Object, w.Record)
+	return &workload.Written{Object: object}, nil
 }
 
 // planned returns the target for the changes that a plan has for one workload.

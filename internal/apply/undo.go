@@ -100,7 +100,10 @@ func explainRevert(f *diag.Finding, to *Revision) {
 // else has changed in the meantime stays beside them.
 func recorded(w *workload.Workload, item Item) *target {
 	derive := func(w *workload.Workload, stamp workload.Stamp) (*workload.Written, error) {
-		base, _ := ownership.Withdraw(w.Object, w.Record)
+		base := w.Object
+		if w.Record != nil {
+			base, _ = ownership.Withdraw(w.Object, w.Record)
+		}
 		var writes []ownership.Write
 		object := base
 		for _, f := range item.Record.Fields {

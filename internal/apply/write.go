@@ -3,7 +3,9 @@ package apply
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -244,9 +246,21 @@ func dryRunOption(dryRun bool) []string {
 	return nil
 }
 
-// isStale reports whether a patch failed because the object is no longer the
-// one that it was computed from. The API server answers a failed test of a JSON
-// patch with "invalid", and says which test it was.
+// isStale reports whether a write failed because the object is no longer the one
+// that it was computed from. A failed test of a JSON patch is answered with
+// "unprocessable" and nothing else: no field is named, as it is for an object
+// that is invalid.
 func isStale(err error) bool {
-	return apierrors.IsConflict(err) || apierrors.IsInvalid(err) && strings.Contains(err.Error(), "/metadata/resourceVersion")
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return false
+	}
+	s := status.Status()
+	switch s.Code {
+	case http.StatusConflict:
+		return len(conflictsIn(err, "", nil)) == 0
+	case http.StatusUnprocessableEntity:
+		return s.Details == nil || s.Details.Kind == "" && len(s.Details.Causes) == 0
+	}
+	return false
 }

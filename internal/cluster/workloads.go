@@ -1,10 +1,14 @@
 package cluster
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -90,10 +94,31 @@ func (c *Client) Workloads(ctx context.Context, scope Scope) ([]*workload.Worklo
 	return found, findings
 }
 
-// Workload returns the workload in one live object; nil if its kind has no pod
-// template.
+// Workload returns the workload in one live object. Of a kind that is not in the
+// table it has no templates; what our record says is ours in it can be taken out
+// all the same.
 func (c *Client) Workload(u *unstructured.Unstructured, kinds *workload.Kinds, records map[types.UID]*ownership.Record) (*workload.Workload, diag.Findings) {
-	return c.decode(u, kinds, records)
+	w, findings := c.decode(u, kinds, records)
+	if w != nil || findings.HasErrors() {
+		return w, findings
+	}
+	object, remembered := believed(u, records)
+	gvk := u.GroupVersionKind()
+	w = &workload.Workload{
+		Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind, Namespace: u.GetNamespace(), Name: u.GetName(),
+		Labels: object.GetLabels(), Annotations: object.GetAnnotations(), UID: string(u.GetUID()), ResourceVersion: u.GetResourceVersion(),
+		Object: object.Object, Remembered: remembered, Source: workload.Source{Live: true},
+	}
+	text, ok := w.Annotations[ownership.Annotation]
+	if !ok {
+		return w, findings
+	}
+	record, err := ownership.Parse(text)
+	if err != nil {
+		return nil, append(findings, diag.Finding{Rule: "workload/record", Severity: diag.Error, Subject: w.Ref(), Message: err.Error()})
+	}
+	w.Record = record
+	return w, findings
 }
 
 func (c *Client) decode(u *unstructured.Unstructured, kinds *workload.Kinds, records map[types.UID]*ownership.Record) (*workload.Workload, diag.Findings) {
@@ -126,7 +151,7 @@ func believed(u *unstructured.Unstructured, records map[types.UID]*ownership.Rec
 		return withAnnotations(u, annotations), false
 	}
 	record := records[u.GetUID()]
-	if record == nil {
+	if record == nil || !leaves(record, u.Object) {
 		return u, false
 	}
 	text, err := record.Encode()
@@ -138,6 +163,41 @@ func believed(u *unstructured.Unstructured, records map[types.UID]*ownership.Rec
 	}
 	annotations[ownership.Annotation] = text
 	return withAnnotations(u, annotations), true
+}
+
+// leaves reports whether anything that the record says we wrote is in the
+// object. Otherwise the run that the record is of never came to the object, or
+// nothing of it is left.
+func leaves(record *ownership.Record, object map[string]any) bool {
+	return slices.ContainsFunc(record.Fields, func(f ownership.Field) bool {
+		value, ok := at(object, f.Path)
+		if !ok {
+			return false
+		}
+		now, errNow := json.Marshal(value)
+		wrote, errWrote := json.Marshal(f.Wrote)
+		return errNow == nil && errWrote == nil && bytes.Equal(now, wrote)
+	})
+}
+
+// at returns the value at the JSON pointer.
+func at(value any, pointer string) (any, bool) {
+	for step := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
+		step = strings.ReplaceAll(strings.ReplaceAll(step, "~1", "/"), "~0", "~")
+		switch node := value.(type) {
+		case map[string]any:
+			value = node[step]
+		case []any:
+			i, err := strconv.Atoi(step)
+			if err != nil || i < 0 || i >= len(node) {
+				return nil, false
+			}
+			value = node[i]
+		default:
+			return nil, false
+		}
+	}
+	return value, value != nil
 }
 
 // withAnnotations returns a copy with other annotations that shares the rest.

@@ -154,7 +154,7 @@ func (o *applyOptions) Validate() error { return o.run.validate() }
 func (o *applyOptions) Run(ctx context.Context) error {
 	live, findings, err := o.pipeline.compileLive(ctx, o.set)
 	if err != nil || findings.HasErrors() {
-		return errors.Join(err, o.app.failOn(findings))
+		return o.app.stop(findings, err)
 	}
 	applier := o.app.applier(live.client, live.kinds)
 	applier.ForceConflicts, applier.ChangeScope, applier.SkipOwned = o.run.force, o.change, o.run.skipOwned
@@ -162,7 +162,7 @@ func (o *applyOptions) Run(ctx context.Context) error {
 	changes, fs, err := applier.Prepare(ctx, apply.Request{State: live.state, Scope: live.scope, Plan: live.plan, Workloads: live.workloads})
 	findings = append(findings, fs...)
 	if err != nil || findings.HasErrors() {
-		return errors.Join(err, o.app.failOn(findings.Sort()))
+		return o.app.stop(findings, err)
 	}
 	o.app.printFindings(findings.Sort())
 	r := &liveRun{app: o.app, applier: applier, flags: o.run, format: o.format, pools: live.pools}

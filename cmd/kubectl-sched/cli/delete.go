@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
@@ -70,7 +69,7 @@ func (o *deleteOptions) Run(ctx context.Context) error {
 	applier.ForceConflicts, applier.ClientOnly = o.run.force, o.run.dryRun == dryRunClient
 	changes, findings, err := applier.PrepareDelete(ctx, state)
 	if err != nil || findings.HasErrors() {
-		return errors.Join(err, o.app.failOn(findings.Sort()))
+		return o.app.stop(findings, err)
 	}
 	o.app.printFindings(findings.Sort())
 	r := &liveRun{app: o.app, applier: applier, flags: o.run, format: report.Text}

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -86,14 +85,14 @@ func (o *diffOptions) Validate() error {
 func (o *diffOptions) Run(ctx context.Context) error {
 	live, findings, err := o.pipeline.compileLive(ctx, o.set)
 	if err != nil || findings.HasErrors() {
-		return errors.Join(err, o.app.failOn(findings))
+		return o.app.stop(findings, err)
 	}
 	applier := o.app.applier(live.client, live.kinds)
 	applier.ForceConflicts, applier.ChangeScope, applier.SkipOwned = o.flags.force, o.flags.changeScope, o.flags.skipOwned
 	changes, fs, err := applier.Prepare(ctx, apply.Request{State: live.state, Scope: live.scope, Plan: live.plan, Workloads: live.workloads})
 	findings = append(findings, fs...)
 	if err != nil || findings.HasErrors() {
-		return errors.Join(err, o.app.failOn(findings.Sort()))
+		return o.app.stop(findings, err)
 	}
 	o.app.printFindings(findings.Sort())
 	summary := report.ChangeSummary(changes)

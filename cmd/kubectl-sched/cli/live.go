@@ -220,3 +220,13 @@ func loadLiveState(ctx context.Context, client *cluster.Client, set apply.Set) (
 	}
 	return state, nil
 }
+
+// stop prints the findings and returns the error that ends the command: err, or,
+// without one, that of the findings.
+func (a *app) stop(findings diag.Findings, err error) error {
+	failed := a.failOn(findings.Sort())
+	if err != nil {
+		return err
+	}
+	return failed
+}

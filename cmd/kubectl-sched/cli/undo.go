@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -83,7 +82,7 @@ func (o *undoOptions) Run(ctx context.Context) error {
 	applier.ForceConflicts, applier.ClientOnly = o.run.force, o.run.dryRun == dryRunClient
 	changes, findings, err := applier.PrepareUndo(ctx, state, to)
 	if err != nil || findings.HasErrors() {
-		return errors.Join(err, o.app.failOn(findings.Sort()))
+		return o.app.stop(findings, err)
 	}
 	o.app.printFindings(findings.Sort())
 	r := &liveRun{app: o.app, applier: applier, flags: o.run, format: report.Text}
