@@ -179,7 +179,7 @@ func (set *folderSet) load(f *folder, share bool) (*build.Instance, error) {
 			if s := own[name]; s != nil {
 				return s.syntax, nil
 			}
-			if src == nil && within(f.module.root, name) {
+			if _, ours := overlay[name]; !ours && within(f.module.root, name) {
 				data, err := f.module.readFile(name)
 				if err != nil {
 					return nil, fmt.Errorf("%s: %s", set.show(name), pathProblem(err))

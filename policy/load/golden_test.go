@@ -163,6 +163,16 @@ func showPlacement(t *testing.T, p *policy.Placement) string {
 	return b.String()
 }
 
+func writeFile(tb testing.TB, file, text string) {
+	tb.Helper()
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		tb.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		tb.Fatal(err)
+	}
+}
+
 func write(t *testing.T, file string, data []byte) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {

@@ -21,6 +21,9 @@ import (
 type index struct {
 	root *node
 	lets map[string]*node
+	// schema is what the file that is being added calls the schema. A reference
+	// to it writes nothing.
+	schema string
 }
 
 // node is one field or list element: all places that write it, and what is
@@ -55,6 +58,7 @@ const maxReferences = 8
 func newIndex(files []*cueSource) *index {
 	ix := &index{root: &node{}, lets: map[string]*node{}}
 	for _, f := range files {
+		ix.schema = schemaImport(f.syntax)
 		ix.addDecls(ix.root, f.syntax.Decls)
 	}
 	return ix
@@ -99,6 +103,9 @@ func (ix *index) addLet(l *ast.LetClause) {
 }
 
 func (ix *index) addField(n *node, f *ast.Field) {
+	if _, ok := f.Label.(*ast.ListLit); ok && ix.isSchema(f.Value) {
+		return // a pattern that ties a section to the schema
+	}
 	target, p := &node{}, place{label: f.Label, value: f.Value}
 	if name, _, err := ast.LabelName(f.Label); err == nil {
 		target = n.child(name)
@@ -120,6 +127,12 @@ func (ix *index) addField(n *node, f *ast.Field) {
 	}
 	target.places = append(target.places, p)
 	ix.addExpr(target, f.Value)
+}
+
+// isSchema reports whether an expression is a reference to the schema.
+func (ix *index) isSchema(e ast.Expr) bool {
+	ref := reference(e)
+	return ix.schema != "" && len(ref) > 1 && ref[0] == ix.schema
 }
 
 // addExpr adds to n what an expression writes below it.
@@ -153,7 +166,7 @@ func (ix *index) addExpr(n *node, e ast.Expr) {
 	case *ast.ListLit:
 		ix.addList(n, e)
 	case *ast.Ident, *ast.SelectorExpr, *ast.IndexExpr:
-		if ref := reference(e); ref != nil {
+		if ref := reference(e); ref != nil && !ix.isSchema(e) {
 			n.refs = append(n.refs, ref)
 		}
 	}
@@ -287,17 +300,17 @@ func (ix *index) resolve(ref []string, references int) []*node {
 
 // literal reports whether everything below the field at a path is written out
 // in place, so that the index alone knows every field.
-func (n *node) literal() bool {
+func (ix *index) literal(n *node) bool {
 	if len(n.refs) > 0 || len(n.wild) > 0 {
 		return false
 	}
 	for _, p := range n.places {
-		if !plainExpr(p.value) {
+		if !ix.plainExpr(p.value) {
 			return false
 		}
 	}
 	for _, c := range n.children {
-		if !c.literal() {
+		if !ix.literal(c) {
 			return false
 		}
 	}
@@ -305,18 +318,18 @@ func (n *node) literal() bool {
 }
 
 // plainExpr reports whether an expression's fields are all in the index.
-func plainExpr(e ast.Expr) bool {
+func (ix *index) plainExpr(e ast.Expr) bool {
 	switch e := e.(type) {
+	case *ast.SelectorExpr:
+		return ix.isSchema(e)
 	case *ast.BasicLit, *ast.StructLit, *ast.ListLit, *ast.Interpolation:
 		return true
 	case *ast.UnaryExpr:
 		return true
 	case *ast.ParenExpr:
-		return plainExpr(e.X)
+		return ix.plainExpr(e.X)
 	case *ast.BinaryExpr:
-		return plainExpr(e.X) && plainExpr(e.Y)
-	case *ast.Comprehension:
-		return false
+		return ix.plainExpr(e.X) && ix.plainExpr(e.Y)
 	}
 	return false
 }

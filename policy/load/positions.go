@@ -20,7 +20,7 @@ func (ev *evaluation) positions(path []string, nodes []*node, v cue.Value) polic
 	} else {
 		ps[""] = ev.rangeOfPath(path, v)
 	}
-	if slices.ContainsFunc(nodes, func(n *node) bool { return !n.literal() }) || len(nodes) == 0 {
+	if slices.ContainsFunc(nodes, func(n *node) bool { return !ev.index.literal(n) }) || len(nodes) == 0 {
 		ev.addFromValue(ps, "", nodes, v)
 	} else {
 		ev.addFromSyntax(ps, "", nodes)
