@@ -17,7 +17,7 @@ func TestDescribe(t *testing.T) {
 	}{
 		"a leaf with a default": {
 			path: []string{"policies", "spread", "maxSkew"},
-			want: load.Field{Path: "policies.NAME.spread.NAME.maxSkew", Doc: "maxSkew is by how many pods domains may differ (default 1).", Type: "a whole number", Default: "1", Allowed: "maxSkew must be at least 1"},
+			want: load.Field{Path: "policies.NAME.spread.NAME.maxSkew", Doc: "maxSkew is by how many pods domains may differ (default 1).", Type: "a whole number", Default: "1", Allowed: "maxSkew must be a whole number, at least 1"},
 		},
 		"names may be written out": {
 			path: []string{"policies", "web-ha", "spread", "zone", "strength"},
