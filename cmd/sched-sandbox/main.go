@@ -1,15 +1,21 @@
 // Command sched-sandbox runs a real Kubernetes control plane with fake nodes on
-// the loopback interface; "sched-sandbox --help" shows how.
+// the loopback interface; "sched-sandbox --help" shows how. Called by the name
+// kubectl, it is upstream's kubectl.
 package main
 
 import (
 	"os"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/kubectl-sched/kubectl-sched/cmd/sched-sandbox/cli"
 	"github.com/kubectl-sched/kubectl-sched/cmd/sched-sandbox/parts"
 )
 
 func main() {
+	if cli.IsKubectl(os.Args[0]) {
+		os.Exit(cli.Kubectl(os.Args[1:], genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}))
+	}
 	if code, isPart := parts.Run(os.Args[1:]); isPart {
 		os.Exit(code)
 	}

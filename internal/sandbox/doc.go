@@ -13,7 +13,7 @@
 //	if err != nil { … }           // names the part that failed and shows the end of its log
 //	defer sb.Stop()
 //	pools, err := sandbox.ParsePools("pools.yaml", data)
-//	err = sb.Nodes(ctx, pools)    // returns when all nodes are Ready
+//	_, err = sb.Nodes(ctx, pools) // returns when all nodes are Ready
 //	clientset, err := kubernetes.NewForConfig(sb.RESTConfig())
 //
 // Tests use sandboxtest.ForTest, which does all of this.

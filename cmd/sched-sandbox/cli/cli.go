@@ -40,6 +40,10 @@ func Main(args []string, in io.Reader, out, errs io.Writer) int {
 	root.SetOut(out)
 	root.SetErr(errs)
 	if err := root.ExecuteContext(ctx); err != nil {
+		var code exitCode
+		if errors.As(err, &code) {
+			return int(code)
+		}
 		fmt.Fprintf(errs, "error: %v\n", err)
 		return exitFailure
 	}
@@ -97,7 +101,7 @@ runtime, no root rights and no network.
 
   sched-sandbox up --detach --nodes pools.yaml   start, with nodes
   export KUBECONFIG=$(sched-sandbox kubeconfig)
-  kubectl get nodes
+  sched-sandbox kubectl get nodes                kubectl comes with it
   sched-sandbox nodes -f pools.yaml              change the nodes
   sched-sandbox down                             end it and remove all of it
 
@@ -113,7 +117,7 @@ Several sandboxes run side by side under names of their own (--name).`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return errors.Join(cmd.Help()) },
 	}
 	where.addFlags(root)
-	for _, newCommand := range []func(*place) *cobra.Command{newUp, newDown, newKubeconfig, newNodes, newStatus, newKill, newStart} {
+	for _, newCommand := range []func(*place) *cobra.Command{newUp, newDown, newKubeconfig, newNodes, newStatus, newKill, newStart, newKubectl} {
 		root.AddCommand(newCommand(&where))
 	}
 	return root
