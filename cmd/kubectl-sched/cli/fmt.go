@@ -102,7 +102,7 @@ func (o *fmtOptions) Run(ctx context.Context) error {
 
 func (o *fmtOptions) formatted(ctx context.Context) ([]load.Formatted, diag.Findings) {
 	if o.paths[0] != stdinName {
-		return load.Format(ctx, load.Options{Paths: o.paths})
+		return load.FormatAll(ctx, load.Options{Paths: o.paths})
 	}
 	text, err := io.ReadAll(io.LimitReader(o.app.In, load.MaxFile+1))
 	if err == nil && len(text) > load.MaxFile {
@@ -112,7 +112,11 @@ func (o *fmtOptions) formatted(ctx context.Context) ([]load.Formatted, diag.Find
 		return nil, diag.Findings{{Rule: "input/unreadable", Severity: diag.Error, Range: diag.At(diag.Pos{File: stdinName}), Message: err.Error()}}
 	}
 	o.app.texts[stdinName] = text
-	after, findings := load.FormatSource(stdinName, text)
+	after, err := load.Format(text, stdinName)
+	var findings diag.Findings
+	if err != nil && !errors.As(err, &findings) {
+		findings = diag.Findings{{Rule: "input/syntax", Severity: diag.Error, Range: diag.At(diag.Pos{File: stdinName}), Message: err.Error()}}
+	}
 	return []load.Formatted{{File: stdinName, Before: text, After: after}}, findings
 }
 
