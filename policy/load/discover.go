@@ -115,6 +115,9 @@ func discover(o Options) (*folderSet, diag.Findings) {
 		if fs.HasErrors() {
 			continue
 		}
+		if dir == m.schemaDir {
+			continue // the schema itself is no document
+		}
 		f, fs := set.read(dir, m, dirs[dir])
 		findings = append(findings, fs...)
 		if f != nil {

@@ -36,3 +36,16 @@ func TestExamples(t *testing.T) {
 		})
 	}
 }
+
+// TestOwnRepository holds that the schema's own folder is no document, and that
+// examples are checked by the schema of this build.
+func TestOwnRepository(t *testing.T) {
+	t.Parallel()
+	_, findings := load.Evaluate(context.Background(), load.Options{Paths: []string{"..", "../../examples/nightly-batch"}})
+	for _, f := range findings {
+		if f.Rule != "input/import" && f.Rule != "input/syntax" {
+			continue
+		}
+		t.Errorf("got %s %v", f.Rule, f)
+	}
+}
