@@ -1,0 +1,141 @@
+// Package imports_test holds that packages import in one direction only, and that
+// the walls between them stand. It links none of them.
+package imports_test
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/kubectl-sched/kubectl-sched"
+
+// layers lists the packages that make up the plugin, lowest first. Each may
+// import only what stands above it in the list.
+var layers = []string{
+	"policy/diag",
+	"policy",
+	"policy/load",
+	"internal/workload/ownership",
+	"internal/workload/yamldoc",
+	"internal/workload/yamledit",
+	"internal/workload",
+	"compiler/capability",
+	"compiler/nodeexpr",
+	"compiler",
+	"compiler/emit",
+	"internal/cluster",
+	"internal/apply",
+	"internal/lint",
+	"internal/report",
+	"cmd/kubectl-sched/cli",
+	"cmd/kubectl-sched",
+}
+
+// list runs "go list" and returns its lines.
+func list(t *testing.T, args ...string) []string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", append([]string{"list"}, args...)...)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, stderr.String())
+	}
+	return strings.Split(strings.TrimSpace(string(out)), "\n")
+}
+
+// TestDataFlowsOneWay holds that no package of the plugin imports upward.
+func TestDataFlowsOneWay(t *testing.T) {
+	t.Parallel()
+	for _, line := range list(t, "-deps", "-f", `{{if .Module}}{{if .Module.Main}}{{.ImportPath}} {{join .Imports " "}}{{end}}{{end}}`, module+"/cmd/kubectl-sched") {
+		words := strings.Fields(line)
+		if len(words) == 0 {
+			continue
+		}
+		name := strings.TrimPrefix(words[0], module+"/")
+		own := slices.Index(layers, name)
+		if own < 0 {
+			t.Errorf("%s is linked into the plugin and has no place in the list of layers", name)
+			continue
+		}
+		for _, imported := range words[1:] {
+			below, ours := strings.CutPrefix(imported, module+"/")
+			if ours && slices.Index(layers, below) >= own {
+				t.Errorf("%s imports %s, which is not below it", name, below)
+			}
+		}
+	}
+}
+
+// TestWalls holds that some packages reach nothing of what would make them heavy
+// or tie them to something that they must not know.
+func TestWalls(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name      string
+		packages  []string
+		forbidden []string
+	}{
+		{
+			name:      "the plugin links nothing of the Kubernetes servers",
+			packages:  []string{"cmd/kubectl-sched"},
+			forbidden: []string{"k8s.io/kubernetes", "k8s.io/apiserver", "go.etcd.io/etcd", "sigs.k8s.io/kwok"},
+		},
+		{
+			name:     "the language and the compiler know no cluster, no command line and no evaluator",
+			packages: []string{"policy", "compiler"},
+			forbidden: []string{
+				"github.com/spf13/cobra", "k8s.io/client-go", "k8s.io/cli-runtime", "sigs.k8s.io/kustomize/api",
+				"cuelang.org/go",
+			},
+		},
+		{
+			name:      "only the loader reaches CUE",
+			packages:  []string{"internal/workload", "compiler/emit", "internal/cluster", "internal/apply"},
+			forbidden: []string{"cuelang.org/go"},
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			for _, p := range test.packages {
+				for _, dep := range list(t, "-deps", module+"/"+p) {
+					for _, f := range test.forbidden {
+						if dep == f || strings.HasPrefix(dep, f+"/") {
+							t.Errorf("%s reaches %s", p, dep)
+						}
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestDirectImports holds that a few modules are imported by those alone whose
+// business they are.
+func TestDirectImports(t *testing.T) {
+	t.Parallel()
+	allowed := map[string][]string{
+		"cuelang.org/go":                           {"policy/load", "test/"},
+		"github.com/spf13/cobra":                   {"cmd/", "docs/"},
+		"k8s.io/cli-runtime/pkg/genericclioptions": {"cmd/"},
+		"k8s.io/kubernetes":                        {"cmd/sched-sandbox", "internal/sandbox", "test/"},
+		"sigs.k8s.io/kwok":                         {"cmd/sched-sandbox", "internal/sandbox", "test/"},
+	}
+	for _, line := range list(t, "-f", `{{.ImportPath}} {{join .Imports " "}}`, module+"/...") {
+		words := strings.Fields(line)
+		name := strings.TrimPrefix(words[0], module+"/")
+		for _, imported := range words[1:] {
+			for restricted, to := range allowed {
+				if imported != restricted && !strings.HasPrefix(imported, restricted+"/") {
+					continue
+				}
+				if !slices.ContainsFunc(to, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
+					t.Errorf("%s imports %s; only %s may", name, imported, strings.Join(to, ", "))
+				}
+			}
+		}
+	}
+}
