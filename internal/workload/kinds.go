@@ -1,6 +1,13 @@
 package workload
 
 import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 )
 
@@ -35,20 +42,164 @@ type TemplateSpec struct {
 // GroupKind names a kind without its version.
 type GroupKind struct{ Group, Kind string }
 
-// Kinds is the table of all kinds that have pod templates.
-type Kinds struct {
-	byName map[GroupKind]*kind
+// String returns "group/Kind", or the kind alone for the core group.
+func (g GroupKind) String() string {
+	if g.Group == "" {
+		return g.Kind
+	}
+	return g.Group + "/" + g.Kind
 }
 
-type kind struct{}
+// Kinds is the table of all kinds that have pod templates. It does not change
+// once it is made.
+type Kinds struct {
+	byName map[GroupKind]*kind
+	types  typeTable
+}
+
+// kind is one row of the table.
+type kind struct {
+	templates []templateDef
+	// replicas and selector are where the object says how many pods it wants
+	// and which are its own; nil where it does not.
+	replicas, selector pattern
+	// podLabels are what the controller puts on the pods.
+	podLabels map[string]string
+	// revision and run are the labels that tell revisions and runs apart.
+	revision, run string
+	immutable     bool
+	rollout       rolloutRule
+	// claims says that the object's volumeClaimTemplates make a claim for each
+	// pod.
+	claims bool
+}
+
+// templateDef is where one sort of template of a kind is.
+type templateDef struct {
+	sort   string
+	spec   pattern
+	when   pattern
+	fields map[Field]pattern
+	labels pattern
+}
+
+// Parts of the affinity, for the kinds that have them in different places.
+const (
+	nodeAffinity    Field = "affinity.nodeAffinity"
+	podAffinity     Field = "affinity.podAffinity"
+	podAntiAffinity Field = "affinity.podAntiAffinity"
+)
+
+var defaultKinds = sync.OnceValue(func() *Kinds {
+	k, _ := NewKinds(nil)
+	return k
+})
 
 // NewKinds returns the table of the kinds that come built in and the given
 // ones, which win over those of the same name. Findings say which of the given
-// ones are wrong.
+// ones are wrong; those are left out.
 func NewKinds(extra []KindSpec) (*Kinds, diag.Findings) {
-	return &Kinds{}, nil
+	k := &Kinds{byName: map[GroupKind]*kind{}, types: placementTypes()}
+	for _, row := range builtinKinds() {
+		for _, name := range row.names {
+			k.byName[name] = row.parse()
+		}
+	}
+	var findings diag.Findings
+	for _, spec := range extra {
+		row, err := spec.row()
+		if err != nil {
+			findings = append(findings, diag.Finding{
+				Rule: "workload/invalid-kind", Severity: diag.Error, Subject: spec.Name, Range: spec.Range, Message: err.Error(),
+			})
+			continue
+		}
+		known, ok := k.byName[row.names[0]]
+		parsed := row.parse()
+		if ok { // what the user does not say of a kind that we know stays
+			merged := *known
+			merged.templates = parsed.templates
+			merged.podLabels = maps.Clone(known.podLabels)
+			if merged.podLabels == nil {
+				merged.podLabels = map[string]string{}
+			}
+			maps.Copy(merged.podLabels, parsed.podLabels)
+			parsed = &merged
+		}
+		k.byName[row.names[0]] = parsed
+	}
+	return k, findings
 }
 
 // All lists the kinds of the table, sorted by group and kind: what to look for
 // in a cluster.
-func (k *Kinds) All() []GroupKind { return nil }
+func (k *Kinds) All() []GroupKind {
+	return slices.SortedFunc(maps.Keys(k.byName), func(a, b GroupKind) int {
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind))
+	})
+}
+
+// row turns what the user wrote into a row of the table.
+func (s KindSpec) row() (kindRow, error) {
+	group, name, ok := strings.Cut(s.Name, "/")
+	if !ok || group == "" || name == "" || strings.Contains(name, "/") {
+		return kindRow{}, fmt.Errorf("a kind is named %q, such as \"argoproj.io/Rollout\", not %q", "group/Kind", s.Name)
+	}
+	row := kindRow{names: []GroupKind{{group, name}}, podLabels: s.PodLabels}
+	if len(s.Templates) == 0 {
+		return kindRow{}, fmt.Errorf("the kind has no templates; give at least one with its path")
+	}
+	for _, sort := range sortedKeys(s.Templates) {
+		t := s.Templates[sort]
+		if t.Path == "" && len(t.Fields) == 0 {
+			return kindRow{}, fmt.Errorf("the template %q has neither a path nor fields; give one of them", sort)
+		}
+		tr := templateRow{sort: sort, spec: t.Path, labels: t.Labels, fields: t.Fields}
+		if err := tr.check(); err != nil {
+			return kindRow{}, fmt.Errorf("the template %q: %w", sort, err)
+		}
+		row.templates = append(row.templates, tr)
+	}
+	return row, nil
+}
+
+// check parses the paths of a template that the user gave.
+func (t templateRow) check() error {
+	paths := map[string]string{}
+	if t.spec != "" {
+		paths["path"] = t.spec
+	}
+	if t.labels != "" {
+		paths["labels"] = t.labels
+	}
+	for f, p := range t.fields {
+		if !slices.Contains(Fields, f) {
+			names := make([]string, len(Fields))
+			for i, known := range Fields {
+				names[i] = string(known)
+			}
+			if near, ok := diag.Nearest(string(f), names); ok {
+				return fmt.Errorf("%q is no placement field; did you mean %q", f, near)
+			}
+			return fmt.Errorf("%q is no placement field; those are %s", f, strings.Join(names, ", "))
+		}
+		paths["fields."+string(f)] = p
+	}
+	wildcards, first := "", ""
+	for _, name := range sortedKeys(paths) {
+		p, err := parsePattern(paths[name])
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		w := fmt.Sprint(p.upToWildcard())
+		if first == "" {
+			wildcards, first = w, name
+		}
+		if w != wildcards {
+			return fmt.Errorf("%s and %s must lead through the same lists and maps", first, name)
+		}
+	}
+	return nil
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

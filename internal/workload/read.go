@@ -2,9 +2,14 @@ package workload
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"io/fs"
+	"runtime"
+	"sync"
+	"sync/atomic"
 
+	"github.com/kubectl-sched/kubectl-sched/internal/workload/yamldoc"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 )
 
@@ -53,6 +58,11 @@ type File struct {
 	// Mode is the mode of the file; 0 where there is none to write back to
 	// (standard input, a kustomization).
 	Mode fs.FileMode
+
+	// listed says that the file was found in a folder, and not named itself.
+	listed bool
+	// rendered says that the user never saw the text.
+	rendered bool
 }
 
 // Object is an object that has no pod template.
@@ -64,14 +74,178 @@ type Object struct {
 }
 
 // Read reads all manifests of the input. Findings tell of everything that could
-// not be read; the set has all that could.
+// not be read; the set has all that could. It ends early, with a finding, when
+// ctx does.
 func Read(ctx context.Context, in Input, o Options) (*Set, diag.Findings) {
-	return &Set{}, nil
+	if o.MaxFileSize <= 0 {
+		o.MaxFileSize = DefaultMaxFileSize
+	}
+	if o.Kinds == nil {
+		o.Kinds = defaultKinds()
+	}
+	g := &gatherer{in: in, max: o.MaxFileSize}
+	g.gather(ctx)
+	set := &Set{Files: g.files}
+	findings := g.findings
+
+	var texts []text
+	for _, f := range g.files {
+		if p := yamldoc.CheckText(f.Data); p != nil {
+			findings = append(findings, f.finding(p, "input/not-text"))
+			continue
+		}
+		for _, d := range yamldoc.Split(f.Data) {
+			texts = append(texts, text{f, d})
+		}
+	}
+	for _, r := range readTexts(ctx, texts, o) {
+		set.Workloads = append(set.Workloads, r.workloads...)
+		set.Others = append(set.Others, r.others...)
+		findings = append(findings, r.findings...)
+	}
+	if err := ctx.Err(); err != nil {
+		findings = append(findings, diag.Finding{Rule: "input/interrupted", Severity: diag.Error, Message: fmt.Sprintf("reading the manifests was interrupted: %v", err)})
+	}
+	return set, findings.Sort()
 }
 
-// FromObject returns the workload in an object, with the given source; false
-// if the object is of a kind that has no pod template. Findings tell of what is
-// wrong in it; with an error among them the workload may lack fields.
-func FromObject(object map[string]any, o Options, source Source) (*Workload, diag.Findings, bool) {
-	return nil, nil, false
+// text is one document of a file.
+type text struct {
+	file *File
+	doc  yamldoc.Doc
+}
+
+// result is what came of one document.
+type result struct {
+	workloads []*Workload
+	others    []*Object
+	findings  diag.Findings
+}
+
+// readTexts reads the documents, several at a time, and returns what came of
+// each in their order.
+func readTexts(ctx context.Context, texts []text, o Options) []result {
+	results := make([]result, len(texts))
+	trees := &trees{}
+	var next atomic.Int64
+	var wait sync.WaitGroup
+	for range min(max(2, runtime.GOMAXPROCS(0)), len(texts)) {
+		wait.Go(func() {
+			for ctx.Err() == nil {
+				i := int(next.Add(1)) - 1
+				if i >= len(texts) {
+					return
+				}
+				results[i] = texts[i].read(o, trees)
+			}
+		})
+	}
+	wait.Wait()
+	return results
+}
+
+// read reads the objects of one document.
+func (t text) read(o Options, trees *trees) result {
+	var r result
+	value, problems := t.doc.Decode()
+	for _, p := range problems {
+		r.findings = append(r.findings, t.file.finding(p, "input/invalid-yaml"))
+	}
+	if value == nil {
+		return r
+	}
+	s := Source{File: t.file.Name, Document: t.doc.Index}
+	locate := trees.locate
+	if t.file.rendered {
+		locate = nil
+	}
+	t.object(&r, value, s, o, locate)
+	return r
+}
+
+// object reads one object, or those of a list.
+func (t text) object(r *result, value any, s Source, o Options, locate locateFunc) {
+	prefix := s.Prefix
+	s.Locate = func(path Path) diag.Range { return diag.At(diag.Pos{File: t.file.Name}) }
+	if locate != nil {
+		s.Locate = func(path Path) diag.Range { return locate(t, prefix.join(path...)) }
+	}
+	report := func(severity diag.Severity, rule, message string, path ...any) {
+		r.findings = append(r.findings, diag.Finding{Rule: rule, Severity: severity, Range: s.At(path...), Message: message})
+	}
+	object, ok := value.(map[string]any)
+	apiVersion, hasVersion := object["apiVersion"].(string)
+	kind, hasKind := object["kind"].(string)
+	if !ok || !hasVersion || !hasKind || apiVersion == "" || kind == "" {
+		switch {
+		case t.file.listed && isKustomization(t.file.Name):
+		case t.file.listed:
+			report(diag.Warning, "input/not-a-manifest", "this is no Kubernetes object: it has no apiVersion and kind; it is left out")
+		default:
+			report(diag.Error, "input/not-a-manifest", "this is no Kubernetes object: it has no apiVersion and kind")
+		}
+		return
+	}
+	if items, ok := object["items"].([]any); ok && isList(apiVersion, kind) {
+		for i, item := range items {
+			inner := s
+			inner.Prefix = prefix.join("items", i)
+			t.object(r, typedItem(item, apiVersion, kind), inner, o, locate)
+		}
+		return
+	}
+	meta, _ := object["metadata"].(map[string]any)
+	if name, _ := meta["name"].(string); name == "" && meta["generateName"] == nil && !(t.file.listed && isKustomization(t.file.Name)) {
+		report(diag.Error, "workload/no-name", fmt.Sprintf("the %s has no metadata.name", kind), "metadata")
+		return
+	}
+	w, findings, ok := FromObject(object, o, s)
+	r.findings = append(r.findings, findings...)
+	if ok {
+		r.workloads = append(r.workloads, w)
+		return
+	}
+	h := headOf(object, o.Namespace)
+	if clusterScoped[GroupKind{h.Group, h.Kind}] {
+		h.Namespace = ""
+	}
+	r.others = append(r.others, &Object{h.Group, h.Version, h.Kind, h.Namespace, h.Name, object, s})
+}
+
+// clusterScoped are the kinds without a namespace that placement depends on.
+var clusterScoped = map[GroupKind]bool{
+	{"", "Namespace"}: true, {"", "Node"}: true, {"", "PersistentVolume"}: true,
+	{"scheduling.k8s.io", "PriorityClass"}: true, {"storage.k8s.io", "StorageClass"}: true, {"storage.k8s.io", "CSIDriver"}: true,
+	{"apiextensions.k8s.io", "CustomResourceDefinition"}: true,
+	{"rbac.authorization.k8s.io", "ClusterRole"}:         true, {"rbac.authorization.k8s.io", "ClusterRoleBinding"}: true,
+	{"admissionregistration.k8s.io", "ValidatingWebhookConfiguration"}: true, {"admissionregistration.k8s.io", "MutatingWebhookConfiguration"}: true,
+}
+
+// isList reports whether a kind is a list of others: "List", or "DeploymentList"
+// as the API server writes it.
+func isList(apiVersion, kind string) bool {
+	return kind == "List" && apiVersion == "v1" || len(kind) > len("List") && kind[len(kind)-len("List"):] == "List"
+}
+
+// typedItem gives the items of a typed list, which need not name it, their kind.
+func typedItem(item any, apiVersion, kind string) any {
+	m, ok := item.(map[string]any)
+	if !ok || m["kind"] != nil || m["apiVersion"] != nil || kind == "List" {
+		return item
+	}
+	out := make(map[string]any, len(m)+2)
+	for k, v := range m {
+		out[k] = v
+	}
+	out["apiVersion"], out["kind"] = apiVersion, kind[:len(kind)-len("List")]
+	return out
+}
+
+// finding is a problem of the file's text.
+func (f *File) finding(p *yamldoc.Problem, rule string) diag.Finding {
+	pos := diag.Pos{File: f.Name, Line: p.Line, Column: p.Column}
+	if f.rendered {
+		pos.Line, pos.Column = 0, 0
+	}
+	return diag.Finding{Rule: rule, Severity: diag.Error, Range: diag.At(pos), Message: p.Message}
 }

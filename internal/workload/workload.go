@@ -101,6 +101,9 @@ type Template struct {
 	RunLabel string
 	// Paths are the placement fields that the template can carry, and where.
 	Paths map[Field]Path
+	// parts are the paths of the parts of the affinity, for the kinds that have
+	// them in different places; then Paths has their common parent.
+	parts map[Field]Path
 	// PodSpec is the path of the whole pod spec; nil where the kind carries
 	// only the fields in Paths.
 	PodSpec Path

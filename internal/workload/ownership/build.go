@@ -55,3 +55,23 @@ func missing(object map[string]any, tokens []string) (made int, null bool) {
 }
 
 func annotationTokens() []string { return []string{"metadata", "annotations", Annotation} }
+
+// Apply returns the object with the writes made, and with the record's text as
+// its annotation. The object itself is not changed.
+func Apply(object map[string]any, writes []Write, text string) map[string]any {
+	var v any = object
+	for _, w := range writes {
+		switch tokens := Tokens(w.Path); {
+		case Equal(w.Before, w.After):
+		case w.After == nil:
+			v = without(v, tokens)
+		default:
+			v = with(v, tokens, w.After)
+		}
+	}
+	out, ok := with(v, annotationTokens(), text).(map[string]any)
+	if !ok {
+		return object
+	}
+	return out
+}

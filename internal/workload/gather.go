@@ -1,0 +1,226 @@
+package workload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/kubectl-sched/kubectl-sched/policy/diag"
+)
+
+// gatherer collects the files that the user named.
+type gatherer struct {
+	in       Input
+	max      int64
+	files    []*File
+	findings diag.Findings
+	stdin    bool
+}
+
+func (g *gatherer) fail(file, rule, format string, args ...any) {
+	g.findings = append(g.findings, diag.Finding{
+		Rule: rule, Severity: diag.Error, Range: diag.At(diag.Pos{File: file}), Message: fmt.Sprintf(format, args...),
+	})
+}
+
+func (g *gatherer) gather(ctx context.Context) {
+	for _, name := range g.in.Files {
+		if ctx.Err() != nil {
+			return
+		}
+		switch {
+		case name == "-":
+			g.readStdin()
+		case strings.HasPrefix(name, "http://") || strings.HasPrefix(name, "https://"):
+			g.fail(name, "input/remote", "manifests are not read from the network; download the file and name it")
+		default:
+			g.path(ctx, name)
+		}
+	}
+	if g.in.Kustomize != "" && ctx.Err() == nil {
+		g.kustomize(g.in.Kustomize)
+	}
+}
+
+func (g *gatherer) readStdin() {
+	if g.stdin {
+		g.fail("-", "input/twice", "standard input can be read once only")
+		return
+	}
+	g.stdin = true
+	if g.in.Stdin == nil {
+		g.fail("-", "input/unreadable", "there is no standard input")
+		return
+	}
+	data, err := io.ReadAll(io.LimitReader(g.in.Stdin, g.max+1))
+	switch {
+	case err != nil:
+		g.fail("-", "input/unreadable", "standard input cannot be read: %v", err)
+	case int64(len(data)) > g.max:
+		g.tooLarge("-")
+	default:
+		g.files = append(g.files, &File{Name: "-", Data: data})
+	}
+}
+
+func (g *gatherer) tooLarge(name string) {
+	g.fail(name, "input/too-large", "the file has more than %s; split it, or allow more with --max-file-size", size(g.max))
+}
+
+// size writes a number of bytes for people.
+func size(n int64) string {
+	switch {
+	case n >= 1<<20 && n%(1<<20) == 0:
+		return fmt.Sprintf("%d MiB", n>>20)
+	case n >= 1<<10 && n%(1<<10) == 0:
+		return fmt.Sprintf("%d KiB", n>>10)
+	}
+	return fmt.Sprintf("%d bytes", n)
+}
+
+// path reads a file or a folder that the user named.
+func (g *gatherer) path(ctx context.Context, name string) {
+	info, err := os.Stat(name)
+	if err != nil {
+		g.unreadable(name, err)
+		return
+	}
+	if !info.IsDir() {
+		g.file(name, false)
+		return
+	}
+	root, err := filepath.EvalSymlinks(name)
+	if err == nil {
+		root, err = filepath.Abs(root)
+	}
+	if err != nil {
+		g.unreadable(name, err)
+		return
+	}
+	found := len(g.files) + len(g.findings)
+	deeper := g.folder(ctx, name, root)
+	if len(g.files)+len(g.findings) == found && ctx.Err() == nil {
+		hint := ""
+		if deeper {
+			hint = "; use -R to look into the folders in it"
+		}
+		g.fail(name, "input/no-manifests", "the folder has no file that ends in .yaml, .yml or .json%s", hint)
+	}
+}
+
+func (g *gatherer) unreadable(name string, err error) {
+	reason := err.Error()
+	var pathError *fs.PathError
+	if errors.As(err, &pathError) {
+		reason = pathError.Err.Error()
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		g.fail(name, "input/not-found", "there is no such file or folder")
+		return
+	}
+	g.fail(name, "input/unreadable", "it cannot be read: %s", reason)
+}
+
+// manifestExtensions are what kubectl reads of a folder.
+var manifestExtensions = []string{".json", ".yaml", ".yml"}
+
+// folder reads the manifests of a folder, and reports whether there are folders
+// that it did not look into.
+func (g *gatherer) folder(ctx context.Context, name, root string) (deeper bool) {
+	entries, err := os.ReadDir(name)
+	if err != nil {
+		g.unreadable(name, err)
+		return false
+	}
+	for _, e := range entries {
+		if ctx.Err() != nil {
+			return deeper
+		}
+		path := filepath.Join(name, e.Name())
+		switch {
+		case e.IsDir():
+			if !g.in.Recursive {
+				deeper = true
+				continue
+			}
+			deeper = g.folder(ctx, path, root) || deeper
+		case !slices.Contains(manifestExtensions, filepath.Ext(e.Name())):
+		case e.Type()&fs.ModeSymlink != 0:
+			g.link(path, root)
+		default:
+			g.file(path, true)
+		}
+	}
+	return deeper
+}
+
+// link reads a symbolic link in a folder, if it stays within the folder.
+func (g *gatherer) link(path, root string) {
+	target, err := filepath.EvalSymlinks(path)
+	if err == nil {
+		target, err = filepath.Abs(target)
+	}
+	if err != nil {
+		g.unreadable(path, err)
+		return
+	}
+	if rel, err := filepath.Rel(root, target); err != nil || rel == ".." || strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
+		g.fail(path, "input/symlink", "the symbolic link leads out of the given folder, to %q; name that file itself if it is meant", target)
+		return
+	}
+	if info, err := os.Stat(path); err != nil || info.IsDir() {
+		return
+	}
+	g.file(path, true)
+}
+
+func (g *gatherer) file(name string, listed bool) {
+	f, err := os.Open(name)
+	if err != nil {
+		g.unreadable(name, err)
+		return
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		g.unreadable(name, err)
+		return
+	}
+	if info.Mode().IsRegular() && info.Size() > g.max {
+		g.tooLarge(name)
+		return
+	}
+	data, err := readAll(io.LimitReader(f, g.max+1), info.Size())
+	switch {
+	case err != nil:
+		g.unreadable(name, err)
+	case int64(len(data)) > g.max:
+		g.tooLarge(name)
+	default:
+		g.files = append(g.files, &File{Name: name, Data: data, Mode: info.Mode().Perm(), listed: listed})
+	}
+}
+
+// readAll is io.ReadAll without growing step by step where the size is known.
+func readAll(r io.Reader, size int64) ([]byte, error) {
+	data := make([]byte, 0, max(512, size+1))
+	for {
+		n, err := r.Read(data[len(data):cap(data)])
+		data = data[:len(data)+n]
+		if errors.Is(err, io.EOF) {
+			return data, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if len(data) == cap(data) {
+			data = append(data, 0)[:len(data)]
+		}
+	}
+}

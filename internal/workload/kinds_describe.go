@@ -1,0 +1,43 @@
+package workload
+
+import (
+	"cmp"
+	"slices"
+)
+
+// KindDescription is one kind of the built-in table, for its documentation.
+type KindDescription struct {
+	Kinds     []GroupKind
+	Templates []TemplateDescription
+	// PodLabels are what the kind's controller puts on its pods.
+	PodLabels map[string]string
+	// Immutable says that the template cannot be changed once the object exists.
+	Immutable bool
+}
+
+// TemplateDescription is one sort of pod template of a kind.
+type TemplateDescription struct {
+	// Name is empty where the kind has one sort.
+	Name string
+	// Path leads to the pod spec, which carries every placement field; empty
+	// where the kind carries only Fields.
+	Path string
+	// Fields are the fields that are carried elsewhere, and where.
+	Fields map[Field]string
+}
+
+// DescribeKinds returns the built-in table, sorted by the first kind of a row.
+func DescribeKinds() []KindDescription {
+	var out []KindDescription
+	for _, row := range builtinKinds() {
+		d := KindDescription{Kinds: row.names, PodLabels: row.podLabels, Immutable: row.immutable}
+		for _, t := range row.templates {
+			d.Templates = append(d.Templates, TemplateDescription{Name: t.sort, Path: t.spec, Fields: t.fields})
+		}
+		out = append(out, d)
+	}
+	slices.SortFunc(out, func(a, b KindDescription) int {
+		return cmp.Or(cmp.Compare(a.Kinds[0].Group, b.Kinds[0].Group), cmp.Compare(a.Kinds[0].Kind, b.Kinds[0].Kind))
+	})
+	return out
+}
