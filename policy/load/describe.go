@@ -108,6 +108,21 @@ func (d described) documentation() string {
 	return ""
 }
 
+// typeName says what may be written, without the fields, which are listed.
+func (d described) typeName() string {
+	switch {
+	case d.values != nil && d.nested():
+		return "a map of objects"
+	case d.values != nil:
+		return "a map, each value " + d.values.String()
+	case len(d.kinds) == 1 && d.kinds[0] == "struct":
+		return "an object"
+	case d.elem != nil && d.nested() && len(d.kinds) == 1:
+		return "a list of objects"
+	}
+	return d.String()
+}
+
 // defaultIn returns the default that a comment names: "(default 1)".
 func defaultIn(doc string) string {
 	_, rest, _ := strings.Cut(doc, "(default ")
@@ -136,7 +151,7 @@ func (d described) unknown(name string) error {
 // field returns the documentation, with the fields below if deep.
 func (d described) field(deep bool) Field {
 	f := Field{
-		Path: strings.Join(d.path, "."), Doc: d.documentation(), Type: d.String(),
+		Path: strings.Join(d.path, "."), Doc: d.documentation(), Type: d.typeName(),
 		Default: defaultIn(d.doc), Required: d.required, Allowed: d.message,
 	}
 	if !deep {

@@ -25,7 +25,7 @@ func TestDescribe(t *testing.T) {
 		},
 		"a map is documented by what is in it": {
 			path: []string{"pools"},
-			want: load.Field{Path: "pools", Doc: "Pool is a set of nodes with a name.", Type: "fields in braces, each fields in braces (dedicated, managedBy, nodes)"},
+			want: load.Field{Path: "pools", Doc: "Pool is a set of nodes with a name.", Type: "a map of objects"},
 		},
 		"a field that refers to itself": {
 			path: []string{"policies", "workloads", "not", "not", "names"},

@@ -46,7 +46,7 @@ func (ev *evaluation) unknownFields(o *object, path []string, nodes []*node, sh 
 		if hidden(label) {
 			continue
 		}
-		below := ev.index.step(nodes, label, 0)
+		below := certain(nodes, label)
 		childPath := append(slices.Clip(path), label)
 		child := sh.child(label)
 		bad := sh.closed() && child == nil || sh.names && sh.fields[label] == nil && !namePattern.MatchString(label)

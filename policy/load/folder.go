@@ -320,7 +320,7 @@ func (ev *evaluation) object(s section, name string, v cue.Value) *object {
 		o.findings = append(o.findings, f)
 	}
 	sh := ev.shapes.child(string(s)).child(name)
-	o.findings = append(o.findings, ev.unknownFields(o, path, nodes, sh)...)
+	o.findings = append(o.findings, ev.unknownFields(o, path, certain(certain([]*node{ev.index.root}, string(s)), name), sh)...)
 	if err := v.Validate(cue.Concrete(true), cue.Final()); err != nil {
 		o.findings = append(o.findings, ev.objectFindings(o, v, sh, err)...)
 		o.findings = dedupe(o.findings)

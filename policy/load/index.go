@@ -47,6 +47,7 @@ type place struct {
 // wildNode is a field whose label is known only when it is evaluated.
 type wildNode struct {
 	matches func(label string) bool // nil for any label
+	pattern bool
 	*node
 }
 
@@ -121,7 +122,7 @@ func (ix *index) addField(n *node, f *ast.Field) {
 		case *ast.Interpolation:
 			w.matches = interpolated(l)
 		case *ast.ListLit:
-			p.pattern = true
+			w.pattern, p.pattern = true, true
 		}
 		n.wild = append(n.wild, w)
 	}
@@ -257,7 +258,7 @@ func (ix *index) find(path ...string) []*node {
 
 // step returns the nodes of a field below any of nodes, the surest first.
 func (ix *index) step(nodes []*node, label string, references int) []*node {
-	var exact, wild, referred, anything []*node
+	var exact, wild, referred, anything, patterns []*node
 	for _, n := range nodes {
 		if label == anyLabel {
 			for _, c := range n.children {
@@ -268,6 +269,8 @@ func (ix *index) step(nodes []*node, label string, references int) []*node {
 		}
 		for _, w := range n.wild {
 			switch {
+			case w.pattern:
+				patterns = append(patterns, w.node)
 			case label == anyLabel || w.matches == nil:
 				anything = append(anything, w.node)
 			case w.matches(label):
@@ -280,7 +283,31 @@ func (ix *index) step(nodes []*node, label string, references int) []*node {
 			}
 		}
 	}
-	return slices.Concat(exact, wild, referred, anything)
+	if label != anyLabel && len(exact)+len(wild)+len(referred) > 0 {
+		anything = nil // what could be any field is most likely another one
+	}
+	return slices.Concat(exact, wild, referred, anything, patterns)
+}
+
+// certain returns, of the nodes of a field below any of nodes, those that the
+// field is surely made of: the ones with its very label, or else the only one
+// that can have made it.
+func certain(nodes []*node, label string) []*node {
+	var exact, possible []*node
+	for _, n := range nodes {
+		if c := n.children[label]; c != nil {
+			exact = append(exact, c)
+		}
+		for _, w := range n.wild {
+			if !w.pattern && (w.matches == nil || w.matches(label)) {
+				possible = append(possible, w.node)
+			}
+		}
+	}
+	if len(exact) == 0 && len(possible) == 1 {
+		return possible
+	}
+	return exact
 }
 
 // resolve returns the nodes that a reference leads to.

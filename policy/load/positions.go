@@ -119,6 +119,11 @@ func (ev *evaluation) rangeOfError(path []string, e cueerrors.Error) diag.Range 
 	if p, ok := firstPlace(ev.index.find(path...)); ok && len(path) > 0 {
 		return ev.set.rangeOf(p.label)
 	}
+	for n := len(path) - 1; n > 2; n-- {
+		if p, ok := firstPlace(ev.index.find(path[:n]...)); ok {
+			return ev.set.rangeOf(p.label)
+		}
+	}
 	for _, p := range cueerrors.Positions(e) {
 		if p.IsValid() && ev.set.theirs(p.Filename()) {
 			return diag.At(ev.set.pos(p))

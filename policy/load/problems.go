@@ -59,7 +59,7 @@ func (ev *evaluation) buildFindings(err error) (findings diag.Findings) {
 	for _, e := range cueerrors.Errors(err) {
 		f := ev.finding(nil, "policy/evaluation", cueText(e))
 		name, isReference := strings.CutPrefix(f.Message, "reference ")
-		if path := e.Path(); !isReference && len(path) > 1 && slices.Contains(sections, section(path[0])) {
+		if path := pathOf(e); !isReference && len(path) > 1 && slices.Contains(sections, section(path[0])) {
 			continue
 		}
 		if isReference && strings.HasSuffix(name, " not found") {
@@ -124,7 +124,7 @@ func (ev *evaluation) objectFindings(o *object, v cue.Value, sh *shape, err erro
 		// Whatever it is, it must not pass.
 		for _, e := range cueerrors.Errors(err) {
 			f := ev.finding(o, "policy/evaluation", cueText(e))
-			f.Range = ev.rangeOfError(e.Path(), e)
+			f.Range = ev.rangeOfError(pathOf(e), e)
 			findings = append(findings, f)
 		}
 	}
@@ -201,7 +201,7 @@ func (s *shape) requiredFields() (names []string) {
 // valueFindings explains errors of values at or below a path.
 func (ev *evaluation) valueFindings(o *object, path []string, err error) (findings diag.Findings) {
 	for _, e := range cueerrors.Errors(err) {
-		at := e.Path()
+		at := pathOf(e)
 		if len(at) < len(path) || !slices.Equal(at[:len(path)], path) {
 			at = path
 		}
@@ -210,6 +210,17 @@ func (ev *evaluation) valueFindings(o *object, path []string, err error) (findin
 		}
 	}
 	return findings
+}
+
+// pathOf returns the path of the value that an error is about.
+func pathOf(e cueerrors.Error) []string {
+	path := slices.Clone(e.Path())
+	for i, p := range path {
+		if s, err := strconv.Unquote(p); err == nil {
+			path[i] = s // CUE quotes what is no identifier
+		}
+	}
+	return path
 }
 
 // explain turns one error of a value into a finding. It reports false for a
