@@ -163,10 +163,16 @@ func startsDocument(text []byte) bool {
 	return false
 }
 
-// LiveManifests returns the workloads that were read from a cluster as one
-// stream of manifests with the plan's placement, without what the server wrote
-// into them: only those that a policy is or was about.
-func LiveManifests(plan *compiler.Plan, workloads []*workload.Workload) ([]byte, diag.Findings) {
+// LiveManifests returns the workloads of a plan that was compiled from a
+// cluster as one stream of manifests with the plan's placement, without what
+// the server wrote into them: those that a policy is about.
+func LiveManifests(plan *compiler.Plan) ([]byte, diag.Findings) {
+	var workloads []*workload.Workload
+	for _, c := range plan.Changes {
+		if !slices.Contains(workloads, c.Workload) {
+			workloads = append(workloads, c.Workload)
+		}
+	}
 	written, findings := Write(plan, workloads, workload.Stamp{})
 	var out []byte
 	for i, w := range workloads {

@@ -60,7 +60,7 @@ func (o *compileOptions) render(p clusterPlan) (outcome, diag.Findings) {
 	}
 	out.objects = objects
 	if o.pipeline.live {
-		text, findings := emit.LiveManifests(p.Plan, set.Workloads)
+		text, findings := emit.LiveManifests(p.Plan)
 		out.files = []emit.File{{Name: emit.StreamFile, After: text}}
 		return out, findings
 	}

@@ -4,8 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/kustomize/kyaml/fn/framework"
@@ -100,15 +99,20 @@ func (o *fnOptions) process(ctx context.Context, list *framework.ResourceList) e
 	if err != nil {
 		return err
 	}
-	policies, forget, err := o.policyPaths(config)
+	inline, err := writeInline(config.Spec.Policy)
 	if err != nil {
 		return err
 	}
-	defer forget()
+	defer inline.remove()
+	policies := o.policies
+	policies.paths = slices.Concat(o.policies.paths, config.Spec.Policies, inline.paths())
+	if len(policies.paths) == 0 {
+		return errors.New("there are no policies; functionConfig must have spec.policies (folders) or spec.policy (CUE)")
+	}
 	p := &pipeline{app: o.app, policies: policies, cluster: config.Spec.Cluster}
 	placement, findings := p.loadPlacement(ctx)
 	if placement == nil {
-		return addResults(list, findings, nil)
+		return addResults(list, inline.rename(findings), nil)
 	}
 	items, fs := readItems(list.Items, placement, config.Spec.Namespace)
 	findings = append(findings, fs...)
@@ -118,12 +122,12 @@ func (o *fnOptions) process(ctx context.Context, list *framework.ResourceList) e
 	}
 	findings = append(findings, fs...)
 	if findings.HasErrors() {
-		return addResults(list, findings.Sort(), items)
+		return addResults(list, inline.rename(findings.Sort()), items)
 	}
 	written, fs := emit.Write(plan, items.workloads, workload.Stamp{})
 	findings = append(findings, fs...)
 	if findings.HasErrors() {
-		return addResults(list, findings.Sort(), items)
+		return addResults(list, inline.rename(findings.Sort()), items)
 	}
 	edited, err := items.edit(list.Items, written)
 	if err != nil {
@@ -132,7 +136,7 @@ func (o *fnOptions) process(ctx context.Context, list *framework.ResourceList) e
 	if list.Items, err = withObjects(edited, plan); err != nil {
 		return err
 	}
-	return addResults(list, findings.Sort(), items)
+	return addResults(list, inline.rename(findings.Sort()), items)
 }
 
 // plan compiles for the cluster that is meant, or for all, which must then come
@@ -173,29 +177,4 @@ func readFnConfig(node *kyaml.RNode) (fnConfig, error) {
 		return config, fmt.Errorf("read functionConfig: %w", err)
 	}
 	return config, nil
-}
-
-// policyPaths says where the policies are. Those inside the functionConfig are
-// written to a folder that forget takes away again.
-func (o *fnOptions) policyPaths(config fnConfig) (policies policyOptions, forget func(), err error) {
-	policies, forget = o.policies, func() {}
-	policies.paths = append(append([]string{}, o.policies.paths...), config.Spec.Policies...)
-	if config.Spec.Policy == "" {
-		if len(policies.paths) == 0 {
-			return policies, forget, errors.New("there are no policies; functionConfig must have spec.policies (folders) or spec.policy (CUE)")
-		}
-		return policies, forget, nil
-	}
-	folder, err := os.MkdirTemp("", "kubectl-sched-fn-")
-	if err != nil {
-		return policies, forget, err
-	}
-	forget = func() { _ = os.RemoveAll(folder) } // a leftover in the temporary folder harms nobody
-	path := filepath.Join(folder, "functionConfig.cue")
-	if err := os.WriteFile(path, []byte(config.Spec.Policy), 0o600); err != nil {
-		forget()
-		return policies, forget, err
-	}
-	policies.paths = append(policies.paths, folder)
-	return policies, forget, nil
 }

@@ -1,0 +1,45 @@
+package emit
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubectl-sched/kubectl-sched/compiler"
+	"github.com/kubectl-sched/kubectl-sched/internal/workload"
+)
+
+// What comes from a cluster goes out as a manifest that can be applied.
+func TestLiveManifests(t *testing.T) {
+	t.Parallel()
+	object := map[string]any{
+		"apiVersion": "apps/v1", "kind": "Deployment",
+		"metadata": map[string]any{"name": "web", "namespace": "shop", "uid": "1", "resourceVersion": "2", "generation": int64(3), "managedFields": []any{}},
+		"spec":     map[string]any{"template": map[string]any{"spec": map[string]any{"containers": []any{}}}},
+		"status":   map[string]any{"replicas": int64(1)},
+	}
+	w, findings, ok := workload.FromObject(object, workload.Options{}, workload.Source{Live: true})
+	if !ok || findings.HasErrors() {
+		t.Fatal(ok, findings)
+	}
+	text, findings := LiveManifests(&compiler.Plan{Changes: []compiler.Change{{Workload: w, After: workload.PodFields{PriorityClassName: "high"}}}})
+	if len(findings) > 0 {
+		t.Fatal(findings)
+	}
+	want := `apiVersion: apps/v1
+kind: Deployment
+metadata:
+  annotations:
+    kubectl-sched.github.io/placement: '{"v":1,"made":1,"fields":[{"path":"/spec/template/spec/priorityClassName","wrote":"high"}]}'
+  name: web
+  namespace: shop
+spec:
+  template:
+    spec:
+      containers: []
+      priorityClassName: high
+`
+	if d := cmp.Diff(want, string(text)); d != "" {
+		t.Errorf("manifest (-want +got):\n%s", d)
+	}
+}
