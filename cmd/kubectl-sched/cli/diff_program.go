@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/pmezard/go-difflib/difflib"
@@ -103,7 +104,7 @@ func (a *app) compareHere(comparisons []apply.Comparison) error {
 			texts[i] = string(text)
 		}
 		err := difflib.WriteUnifiedDiff(a.Out, difflib.UnifiedDiff{
-			A: difflib.SplitLines(texts[0]), B: difflib.SplitLines(texts[1]),
+			A: slices.Collect(strings.Lines(texts[0])), B: slices.Collect(strings.Lines(texts[1])),
 			FromFile: "LIVE/" + c.Name, ToFile: "MERGED/" + c.Name, Context: 3,
 		})
 		if err != nil {
