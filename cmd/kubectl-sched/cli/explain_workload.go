@@ -147,6 +147,9 @@ func inPlan(plan *compiler.Plan, w *workload.Workload, name string) bool {
 	})
 }
 
+// maxListed is how many names an error lists.
+const maxListed = 12
+
 // workloadRef is how the command line names a workload.
 type workloadRef struct{ kind, group, namespace, name string }
 
@@ -213,6 +216,10 @@ func (r workloadRef) find(workloads []*workload.Workload) ([]*workload.Workload,
 	}
 	if near, ok := diag.Nearest(asked, names); ok {
 		return nil, fmt.Errorf("there is no %s among the %s; did you mean %s?", asked, count(len(workloads), "workload", "workloads"), near)
+	}
+	slices.Sort(names)
+	if names = slices.Compact(names); len(names) <= maxListed {
+		return nil, fmt.Errorf("there is no %s; there are: %s", asked, strings.Join(names, ", "))
 	}
 	return nil, fmt.Errorf("there is no %s among the %s that were read", asked, count(len(workloads), "workload", "workloads"))
 }

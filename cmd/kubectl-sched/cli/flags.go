@@ -133,7 +133,6 @@ func newClusterFlags(a *app) clusterFlags { return clusterFlags{config: a.newCon
 // a cluster of the policies (--context says the rest).
 func (a *app) newConfigFlags() *genericclioptions.ConfigFlags {
 	config := genericclioptions.NewConfigFlags(true).
-		WithDeprecatedPasswordFlag().
 		WithDiscoveryBurst(300).
 		WithDiscoveryQPS(50).
 		WithWarningPrinter(a.IOStreams)

@@ -210,8 +210,9 @@ func unreachable(err error) diag.Findings {
 	return diag.Findings{{Rule: "input/cluster", Severity: diag.Error, Message: err.Error()}}
 }
 
-// capabilities returns what is known of a cluster: what the document says and,
-// with withCluster, what the cluster itself does. The cluster may be nil.
+// capabilities returns what is known of a cluster: what the document and the
+// manifests say and, with withCluster, what the cluster itself does. The cluster
+// may be nil.
 func (p *pipeline) capabilities(ctx context.Context, c *policy.Cluster) (capability.Capabilities, diag.Findings) {
 	var caps capability.Capabilities
 	var findings diag.Findings
@@ -221,6 +222,11 @@ func (p *pipeline) capabilities(ctx context.Context, c *policy.Cluster) (capabil
 			return caps, unreachable(err)
 		}
 		caps, findings = client.Capabilities(ctx)
+	}
+	if p.set != nil {
+		var fs diag.Findings
+		caps, fs = addManifestFacts(caps, p.set.Others)
+		findings = append(findings, fs...)
 	}
 	if c != nil {
 		caps.Cluster = c.Name

@@ -92,23 +92,25 @@ func newRootCommand(a *app) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "kubectl-sched",
 		Short: "Placement as one reviewed document",
-		Long: "kubectl sched compiles placement policies, written in CUE, into built-in Kubernetes\n" +
-			"fields: affinity, tolerations, spread constraints and priorities.",
+		Long: "kubectl sched compiles placement policies, written in CUE, into built-in\n" +
+			"Kubernetes fields: affinity, tolerations, spread constraints and priorities.",
 		Example: "  # Start a folder of policies, check it, and see what it does to your manifests\n" +
 			"  kubectl sched init placement\n" +
 			"  kubectl sched lint -p placement -f manifests/\n" +
 			"  kubectl sched compile -p placement -f manifests/",
-		Annotations:        map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl sched"},
-		SilenceErrors:      true,
-		SilenceUsage:       true,
-		DisableSuggestions: true,
-		CompletionOptions:  cobra.CompletionOptions{DisableDefaultCmd: true},
-		RunE:               func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Annotations:           map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl sched"},
+		SilenceErrors:         true,
+		SilenceUsage:          true,
+		DisableSuggestions:    true,
+		DisableFlagsInUseLine: true,
+		CompletionOptions:     cobra.CompletionOptions{DisableDefaultCmd: true},
+		RunE:                  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetIn(a.In)
 	root.SetOut(a.Out)
 	root.SetErr(a.ErrOut)
 	root.SetFlagErrorFunc(flagError)
+	root.SetUsageFunc(usage)
 	root.AddGroup(
 		&cobra.Group{ID: groupWrite, Title: "Write policies:"},
 		&cobra.Group{ID: groupApply, Title: "Compile and apply:"},
