@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
 
 	"github.com/kubectl-sched/kubectl-sched/cmd/kubectl-sched/cli"
 )
@@ -14,7 +15,8 @@ import (
 // command has are listed once.
 func commands() (string, error) {
 	var b strings.Builder
-	b.WriteString("# The commands\n")
+	b.WriteString("# The commands\n\n" +
+		"Commands that reach a cluster also take kubectl's own flags for that (`--context`, `--namespace`, `--kubeconfig` …), which are not listed again.\n")
 	for _, c := range cli.Tree().Commands() {
 		if c.IsAvailableCommand() {
 			command(&b, c)
@@ -30,8 +32,10 @@ func command(b *strings.Builder, c *cobra.Command) {
 		fmt.Fprintf(b, "\n```console\n%s\n```\n", strings.TrimRight(c.Example, "\n"))
 	}
 	var flags strings.Builder
+	reaching := pflag.NewFlagSet("", pflag.ContinueOnError)
+	genericclioptions.NewConfigFlags(true).AddFlags(reaching)
 	c.LocalFlags().VisitAll(func(f *pflag.Flag) {
-		if f.Hidden || f.Name == "help" {
+		if f.Hidden || f.Name == "help" || reaching.Lookup(f.Name) != nil && f.Name != "cluster" {
 			return
 		}
 		name := "--" + f.Name

@@ -47,8 +47,19 @@ func baseline(policies, manifests string) error {
 // the schema vendored.
 func evaluate(dir string) error {
 	overlay := map[string]load.Source{}
-	schema := filepath.Join(dir, "cue.mod/pkg/github.com/kubectl-sched/kubectl-sched/policy/schema.cue")
-	overlay[schema] = load.FromBytes(policy.Schema())
+	vendored := filepath.Join(dir, "cue.mod/pkg", policy.ModulePath, "policy")
+	schema := policy.Schema()
+	files, err := fs.Glob(schema, "*.cue")
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		data, err := schema.ReadFile(f)
+		if err != nil {
+			return err
+		}
+		overlay[filepath.Join(vendored, f)] = load.FromBytes(data)
+	}
 	instances := load.Instances([]string{"."}, &load.Config{Dir: dir, Overlay: overlay, Env: []string{"CUE_REGISTRY=none"}})
 	if len(instances) != 1 {
 		return errors.New("want one instance")
