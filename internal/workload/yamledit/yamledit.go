@@ -9,8 +9,12 @@ package yamledit
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"runtime"
 	"slices"
+	"sync"
+	"sync/atomic"
 
 	"github.com/kubectl-sched/kubectl-sched/internal/workload/yamldoc"
 )
@@ -40,32 +44,48 @@ func Apply(src []byte, doc int, edits []Edit) ([]byte, error) {
 	return ApplyAll(src, map[int][]Edit{doc: edits})
 }
 
-// ApplyAll is Apply for several documents of one text at once.
+// ApplyAll is Apply for several documents of one text at once. It works on
+// several at a time.
 func ApplyAll(src []byte, edits map[int][]Edit) ([]byte, error) {
 	docs := yamldoc.Split(src)
-	var out []byte
-	done := 0
-	for _, d := range docs {
-		if len(edits[d.Index]) == 0 {
-			continue
-		}
-		text, err := applyDoc(src, d, edits[d.Index])
-		if err != nil {
-			return nil, err
-		}
-		if text == nil {
-			continue
-		}
-		if out == nil {
-			out = make([]byte, 0, len(src)+len(text))
-		}
-		out = append(append(out, src[done:d.Start]...), text...)
-		done = d.End
-	}
+	todo := make([]int, 0, len(edits))
 	for i := range edits {
 		if i < 0 || i >= len(docs) {
 			return nil, fmt.Errorf("there is no document %d among %d", i, len(docs))
 		}
+		todo = append(todo, i)
+	}
+	slices.Sort(todo)
+	texts, errs := make([][]byte, len(todo)), make([]error, len(todo))
+	work := func(n int) { texts[n], errs[n] = applyDoc(src, docs[todo[n]], edits[todo[n]]) }
+	if len(todo) == 1 {
+		work(0)
+	} else {
+		var next atomic.Int64
+		var wait sync.WaitGroup
+		for range min(runtime.GOMAXPROCS(0), len(todo)) {
+			wait.Go(func() {
+				for n := int(next.Add(1)) - 1; n < len(todo); n = int(next.Add(1)) - 1 {
+					work(n)
+				}
+			})
+		}
+		wait.Wait()
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	var out []byte
+	done := 0
+	for n, i := range todo {
+		if texts[n] == nil {
+			continue
+		}
+		if out == nil {
+			out = make([]byte, 0, len(src)+len(src)/2)
+		}
+		out = append(append(out, src[done:docs[i].Start]...), texts[n]...)
+		done = docs[i].End
 	}
 	if out == nil {
 		return src, nil
