@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -252,4 +253,17 @@ func nodeOps(node *corev1.Node, set Set, changes []NodeChange) ([]operation, err
 	put(from, "metadata", "annotations", node.Annotations, len(node.Annotations) == 0)
 	put(to, "metadata", "annotations", annotations, len(annotations) == 0)
 	return difference(from, to), nil
+}
+
+// taintWords says what has been done to the taints of one node.
+func taintWords(changes []NodeChange) string {
+	var words []string
+	for _, c := range changes {
+		if c.Action == Delete {
+			words = append(words, "freed of taint "+c.Taint.ToString())
+		} else {
+			words = append(words, "tainted "+c.Taint.ToString())
+		}
+	}
+	return strings.Join(words, ", ")
 }

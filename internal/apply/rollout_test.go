@@ -143,7 +143,7 @@ func TestStatusFindsPodsThatBreakTheRule(t *testing.T) {
 	if _, findings, err := a.Run(t.Context(), changes, RunOptions{}); err != nil || findings.HasErrors() {
 		t.Fatal(findings, err)
 	}
-	status, err := a.Status(t.Context(), l.state(), nil)
+	status, err := a.Status(t.Context(), l.state())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -246,7 +246,7 @@ func (r *run) classes(ctx context.Context, changes []ClassChange) error {
 			return err
 		}
 		r.outcome.Classes++
-		r.wrote("PriorityClass "+c.Name, c.Action)
+		r.wrote("PriorityClass "+c.Name, c.Action, "")
 	}
 	return nil
 }
@@ -259,7 +259,7 @@ func (r *run) nodes(ctx context.Context, groups [][]NodeChange) error {
 		r.mu.Lock()
 		r.outcome.Nodes++
 		r.mu.Unlock()
-		r.wrote("Node "+groups[i][0].Name, groups[i][0].Action)
+		r.wrote("Node "+groups[i][0].Name, groups[i][0].Action, taintWords(groups[i]))
 		return nil
 	})
 }
@@ -282,7 +282,7 @@ func (r *run) workloads(ctx context.Context, changes []*WorkloadChange) error {
 			r.outcome.Updated++
 		}
 		r.mu.Unlock()
-		r.wrote(change.Workload.Ref(), change.Action)
+		r.wrote(change.Workload.Ref(), change.Action, "")
 		if r.options.MaxUnavailable == 0 || !change.Restarts {
 			return nil
 		}
@@ -337,11 +337,11 @@ func (r *run) each(ctx context.Context, n, limit int, do func(context.Context, i
 	return ctx.Err()
 }
 
-func (r *run) wrote(subject string, action Action) {
+func (r *run) wrote(subject string, action Action, words string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.done++
-	r.tell(Event{Kind: Wrote, Subject: subject, Action: action, Count: r.done, Total: r.total})
+	r.tell(Event{Kind: Wrote, Subject: subject, Action: action, Message: words, Count: r.done, Total: r.total})
 }
 
 // itemOf returns the item of a revision for a change.

@@ -137,7 +137,7 @@ func TestStrippedAnnotationIsNoticedAndRestored(t *testing.T) {
 	l.apply(a, policies)
 	strip := `{"metadata":{"annotations":{"kubectl-sched.github.io/placement":null}}}`
 	l.patch(u, types.MergePatchType, strip, "somebody")
-	status, err := a.Status(t.Context(), l.state(), nil)
+	status, err := a.Status(t.Context(), l.state())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +182,7 @@ func TestRecreatedWorkload(t *testing.T) {
 		t.Fatal("the run created a workload")
 	}
 	u2 := l.create(deployment("web"))
-	status, err := a.Status(t.Context(), l.state(), nil)
+	status, err := a.Status(t.Context(), l.state())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -65,8 +65,9 @@ func (s *Status) Drifted() bool {
 }
 
 // Status compares the cluster with what the revisions in force left there. It
-// needs nothing but the cluster.
-func (a *Applier) Status(ctx context.Context, state *State, poolOf func(node string) string) (*Status, error) {
+// needs nothing but the cluster; of pools it knows those that the set taints.
+func (a *Applier) Status(ctx context.Context, state *State) (*Status, error) {
+	poolOf := taintedPools(state.Latest())
 	status := &Status{Set: state.Set, Scope: state.Scope, Revision: state.Latest()}
 	items := state.items()
 	var changes []*WorkloadChange
@@ -119,6 +120,17 @@ func (a *Applier) Status(ctx context.Context, state *State, poolOf func(node str
 		}
 	}
 	return status, nil
+}
+
+// taintedPools names the pools of the nodes that the revision tainted.
+func taintedPools(r *Revision) func(node string) string {
+	pools := map[string]string{}
+	if r != nil {
+		for _, n := range r.Nodes {
+			pools[n.Name] = n.Pool
+		}
+	}
+	return func(node string) string { return pools[node] }
 }
 
 // drifts compares one workload with what we wrote into it.

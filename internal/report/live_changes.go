@@ -87,7 +87,8 @@ func ChangeEffects(w io.Writer, c *apply.ChangeSet, o Options) error {
 	for _, class := range c.Classes {
 		if class.Action != apply.Keep {
 			t.heading("PriorityClass "+class.Name, diag.Pos{})
-			t.because(string(class.Action), class.Origins)
+			t.field("action", string(class.Action))
+			t.because("", class.Origins)
 		}
 	}
 	for _, n := range c.Nodes {
@@ -95,7 +96,9 @@ func ChangeEffects(w io.Writer, c *apply.ChangeSet, o Options) error {
 		case apply.Create, apply.Update:
 			t.heading("Node "+n.Name, diag.Pos{})
 			b.WriteString("  " + t.style.paint(green, "+ taint "+n.Taint.ToString()) + "\n")
-			t.because("", n.Origins)
+			for _, origin := range n.Origins {
+				fmt.Fprintf(&b, "    from: pool %q at %s\n", n.Pool, o.pos(origin.Range.Start))
+			}
 		case apply.Delete:
 			t.heading("Node "+n.Name, diag.Pos{})
 			b.WriteString("  " + t.style.paint(red, "- taint "+n.Taint.ToString()) + "\n")

@@ -46,11 +46,7 @@ func Status(w io.Writer, format Format, s *apply.Status, o Options) error {
 			fmt.Fprintf(&b, "  %s pod %s on %s: %s\n", style.paint(red, "violation"), v.Pod, v.Node, v.Reason)
 		}
 		for _, l := range entry.Places {
-			place := l.Node
-			if place == "" {
-				place = "no node yet"
-			}
-			fmt.Fprintf(&b, "  %s on %s (zone %s, pool %s)\n", plural(l.Pods, "pod"), place, orNone(l.Zone), orNone(l.Pool))
+			b.WriteString("  " + plural(l.Pods, "pod") + " " + placeText(l) + "\n")
 		}
 	}
 	if len(s.Drifts) > 0 {
@@ -62,6 +58,23 @@ func Status(w io.Writer, format Format, s *apply.Status, o Options) error {
 	fmt.Fprintf(&b, "\n%s, %s, %s\n", plural(len(s.Workloads), "workload"), plural(drifted, "drift"), plural(broken, "violation"))
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+func placeText(l apply.Landing) string {
+	if l.Node == "" {
+		return "without a node"
+	}
+	var more []string
+	if l.Zone != "" {
+		more = append(more, "zone "+l.Zone)
+	}
+	if l.Pool != "" {
+		more = append(more, "pool "+l.Pool)
+	}
+	if len(more) == 0 {
+		return "on " + l.Node
+	}
+	return fmt.Sprintf("on %s (%s)", l.Node, strings.Join(more, ", "))
 }
 
 func driftText(d apply.Drift) string {

@@ -33,7 +33,7 @@ func changes() *apply.ChangeSet {
 		Set:         apply.Set{Name: "shop", Namespace: "kube-system"},
 		Workloads:   []apply.WorkloadChange{web, deploymentChange("old", apply.Withdraw, 1), deploymentChange("same", apply.Keep, 0)},
 		Classes:     []apply.ClassChange{{Name: "urgent", Action: apply.Create, Origins: origins}},
-		Nodes:       []apply.NodeChange{{Name: "gpu-1", Pool: "gpu", Taint: corev1.Taint{Key: "pool", Value: "gpu", Effect: corev1.TaintEffectNoSchedule}, Action: apply.Create}},
+		Nodes:       []apply.NodeChange{{Name: "gpu-1", Pool: "gpu", Taint: corev1.Taint{Key: "pool", Value: "gpu", Effect: corev1.TaintEffectNoSchedule}, Action: apply.Create, Origins: origins}},
 		Disruptions: []apply.Disruption{{Namespace: "shop", Name: "web", Workloads: []string{"Deployment shop/web"}, Allowed: 1}},
 	}
 }
@@ -64,10 +64,11 @@ func TestChangeEffects(t *testing.T) {
 Deployment shop/old
   withdraws: all of the set's fields; no policy of it matches any more
 PriorityClass urgent
+  action: create
     from: policy "web-ha" at placement/web.cue:4:2
-    why: create
 Node gpu-1
   + taint pool=gpu:NoSchedule
+    from: pool "gpu" at placement/web.cue:4:2
 `
 	var out bytes.Buffer
 	if err := report.ChangeEffects(&out, changes(), report.Options{}); err != nil {
@@ -121,7 +122,7 @@ revision 2, open, 2026-03-04T05:06:07Z by dev
 Deployment shop/web  revision 2, policies web-ha
   drift .spec.x: it was changed since revision 2 by kubectl-edit
   violation pod shop/web-1 on n1: the node does not match its required node affinity
-  1 pod on n1 (zone a, pool <none>)
+  1 pod on n1 (zone a)
 
 1 workload, 1 drift, 1 violation
 `

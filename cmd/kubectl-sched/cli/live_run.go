@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -113,7 +114,7 @@ func (r *liveRun) dryRun(changes *apply.ChangeSet, options apply.RunOptions) err
 		return nil
 	}
 	for _, line := range report.ChangeSummary(changes) {
-		fmt.Fprintln(r.app.Out, line+suffix)
+		fmt.Fprintln(r.app.Out, line)
 	}
 	for _, w := range changes.Workloads {
 		if w.Action != apply.Keep {
@@ -128,7 +129,7 @@ func (r *liveRun) progress(e apply.Event) {
 	switch e.Kind {
 	case apply.Wrote:
 		if r.format == report.Text {
-			fmt.Fprintf(r.app.Out, "%s %s\n", e.Subject, past(e.Action))
+			fmt.Fprintf(r.app.Out, "%s %s\n", e.Subject, cmp.Or(e.Message, past(e.Action)))
 		}
 	case apply.Waiting:
 		fmt.Fprintf(r.app.ErrOut, "[%d/%d] %s: %s\n", e.Count, e.Total, e.Subject, strings.TrimSpace(e.Message))

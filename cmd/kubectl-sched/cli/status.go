@@ -43,7 +43,7 @@ func (o *statusOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	status, err := o.app.applier(client, nil).Status(ctx, state, nil)
+	status, err := o.app.applier(client, nil).Status(ctx, state)
 	if err != nil {
 		return err
 	}
