@@ -75,11 +75,11 @@ func (t textWriter) change(c compiler.Change) {
 		name += " template " + template
 	}
 	t.heading(name, c.Workload.Source.At().Start)
-	policies := "none"
-	if len(c.Policies) > 0 {
-		policies = strings.Join(c.Policies, ", ")
+	if len(c.Policies) == 0 {
+		t.field("policies", "none is in force")
+		return
 	}
-	t.field("policies", policies)
+	t.field("policies", strings.Join(c.Policies, ", "))
 	if len(c.Effects) == 0 {
 		t.field("effects", "none: the manifest says all of it already")
 	}

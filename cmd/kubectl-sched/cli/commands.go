@@ -16,6 +16,7 @@ func commands() []func(*app) *cobra.Command {
 		newStatusCommand,
 		newHistoryCommand,
 		newFnCommand,
+		newExplainCommand,
 		newVersionCommand,
 		newCompletionCommand,
 		newEvaluateCommand,

@@ -96,6 +96,11 @@ func explainIn(p clusterPlan, w *workload.Workload) (clusterPlan, bool) {
 			only.Changes = append(only.Changes, c)
 		}
 	}
+	if len(only.Changes) == 0 {
+		for i := range w.Templates {
+			only.Changes = append(only.Changes, compiler.Change{Workload: w, Template: i, After: w.Templates[i].Pods})
+		}
+	}
 	for _, e := range p.Plan.Exceptions {
 		if e.Workload == w.Ref() {
 			only.Exceptions = append(only.Exceptions, e)

@@ -42,6 +42,8 @@ func newFnCommand(a *app) *cobra.Command {
 			"      policies: web: {...}\n" +
 			"    cluster: prod-eu           # where the clusters of the policies come out differently\n" +
 			"    namespace: shop            # of items that name none",
+		Example: "  # With the configuration above listed under \"transformers\" of a kustomization\n" +
+			"  kustomize build --enable-alpha-plugins --enable-exec overlays/prod",
 		Args: cobra.NoArgs,
 		RunE: runE(func([]string) (*fnOptions, error) { return newFnOptions(a, f) }),
 	}

@@ -386,27 +386,19 @@ func unmatched(placement *policy.Placement, plans []clusterPlan) diag.Findings {
 	}
 	var findings diag.Findings
 	for _, pol := range placement.Policies {
-		holds, matched := false, false
-		for _, c := range plans {
-			here := slices.Contains(c.Plan.Policies, pol.Name)
-			holds = holds || here
-			matched = matched || here && !slices.Contains(c.Plan.Unmatched, pol.Name)
-		}
-		if matched {
+		holds := func(c clusterPlan) bool { return slices.Contains(c.Plan.Policies, pol.Name) }
+		matched := func(c clusterPlan) bool { return holds(c) && !slices.Contains(c.Plan.Unmatched, pol.Name) }
+		// One that holds nowhere is the loader's to report.
+		if !slices.ContainsFunc(plans, holds) || slices.ContainsFunc(plans, matched) {
 			continue
 		}
-		f := diag.Finding{
+		findings = append(findings, diag.Finding{
 			Rule:     "policy/unmatched",
 			Severity: diag.Warning,
 			Policy:   pol.Name,
 			Range:    pol.Positions.At("workloads"),
 			Message:  "selects no workload; mend the selector, or remove the policy if it is no longer needed",
-		}
-		if !holds {
-			f.Range = pol.Positions.At("when")
-			f.Message = "holds in none of the clusters; mend \"when\", or remove the policy if it is no longer needed"
-		}
-		findings = append(findings, f)
+		})
 	}
 	return findings
 }
