@@ -115,7 +115,7 @@ type Conflict struct {
 	// Subject is the workload, Field the field as the API server names it
 	// (".spec.template.spec.tolerations").
 	Subject, Field string
-	// Owner is the field manager, with how it wrote where the server says so.
+	// Owner is the field manager; empty where the server cannot tell.
 	Owner   string
 	Origins []compiler.Origin
 }

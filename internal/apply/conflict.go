@@ -66,13 +66,17 @@ func onlyOurs(conflicts []Conflict) bool {
 // Finding is the conflict as something that the user must mend: field, owner,
 // and the policy line that asks for it.
 func (c Conflict) Finding() diag.Finding {
+	message, owner := fmt.Sprintf("field %s is owned by %q", c.Field, c.Owner), fmt.Sprintf("%q", c.Owner)
+	if c.Owner == "" {
+		message, owner = fmt.Sprintf("field %s has a value that somebody else set", c.Field), "its owner"
+	}
 	f := diag.Finding{
 		Rule:     "apply/conflict",
 		Severity: diag.Error,
 		Subject:  c.Subject,
-		Message:  fmt.Sprintf("field %s is owned by %q", c.Field, c.Owner),
+		Message:  message,
 		Fix: &diag.Fix{Message: fmt.Sprintf(
-			"let the policy be compiled into the manifest that %q applies (surface \"render\"), take the field out of that manifest, or take it over with --force-conflicts", c.Owner)},
+			"let the policy be compiled into the manifest that %s applies (surface \"render\"), take the field out of that manifest, or take it over with --force-conflicts", owner)},
 	}
 	for i, origin := range c.Origins {
 		if i == 0 {

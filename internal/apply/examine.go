@@ -123,8 +123,13 @@ func (a *Applier) examineOnce(ctx context.Context, in *intent, cs *ChangeSet, t 
 	if finding, stop := a.mayChange(in, cs.Set, t, written, ours); stop {
 		change.Action = Refuse
 		change.record = w.Record
-		if finding.Rule == "apply/next-run" {
-			change.Action = NextRun
+		if finding.Rule != nextRun {
+			return change, nil, diag.Findings{finding}, nil
+		}
+		change.Action = NextRun
+		if len(t.changes) > 0 {
+			// The compiler has said so, with the policy's line.
+			return change, nil, nil, nil
 		}
 		return change, nil, diag.Findings{finding}, nil
 	}
@@ -164,6 +169,9 @@ func settled(w *workload.Workload, written *workload.Written, set Set) bool {
 	return !w.Remembered && w.Labels[ownership.SetLabel] == set.Label() && sameRecord(w.Record, written.Record)
 }
 
+// nextRun is the rule of findings on templates that cannot be changed any more.
+const nextRun = "apply/next-run"
+
 // mayChange says whether the workload may be changed by this set; if not, why.
 func (a *Applier) mayChange(in *intent, set Set, t *target, written *workload.Written, ours bool) (diag.Finding, bool) {
 	w := t.w
@@ -185,7 +193,7 @@ func (a *Applier) mayChange(in *intent, set Set, t *target, written *workload.Wr
 	}
 	immutable := slices.ContainsFunc(w.Templates, func(t workload.Template) bool { return t.Immutable })
 	if immutable {
-		return diag.Finding{Rule: "apply/next-run", Severity: diag.Info, Subject: w.Ref(),
+		return diag.Finding{Rule: nextRun, Severity: diag.Info, Subject: w.Ref(),
 			Message: "its pods cannot be changed once it exists; the policies apply to the next run"}, true
 	}
 	// Taking back what is ours never makes a new fight.

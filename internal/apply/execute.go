@@ -98,8 +98,8 @@ func (a *Applier) update(ctx context.Context, set Set, change *WorkloadChange) e
 
 // withdraw takes our fields, and then our mark, out of the object. All fields
 // change in one request, so that the pods restart once. Where a value from
-// before us is put back we would be named as its owner, so the mark is taken off
-// in a second request, which no controller reacts to.
+// before us is put back, or a list changes inside, we would be named as the
+// owner, so the mark is taken off in a second request, which restarts nothing.
 func (a *Applier) withdraw(ctx context.Context, _ Set, change *WorkloadChange) error {
 	w := change.Workload
 	written, err := without(w, workload.Stamp{UID: w.UID})
@@ -107,7 +107,7 @@ func (a *Applier) withdraw(ctx context.Context, _ Set, change *WorkloadChange) e
 		return err
 	}
 	fields := bodyDifference(raw(w), written.Object)
-	restoring := slices.ContainsFunc(fields, func(o operation) bool { return o.Op != "remove" })
+	restoring := slices.ContainsFunc(fields, func(o operation) bool { return o.Op != "remove" || throughList(w.Object, o.Path) })
 	if !restoring {
 		_, err := a.send(ctx, w, withdrawal(w, written, true), false)
 		return err

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-sched/kubectl-sched/compiler"
 	"github.com/kubectl-sched/kubectl-sched/internal/workload"
 	"github.com/kubectl-sched/kubectl-sched/internal/workload/ownership"
 )
@@ -76,19 +77,8 @@ func (a *Applier) dryPatch(ctx context.Context, set Set, change *WorkloadChange,
 	w := change.Workload
 	change.restored = nil
 	change.record = written.Record
-	if !a.ForceConflicts {
-		var conflicts []Conflict
-		for _, f := range written.Record.Fields {
-			if f.Before == nil {
-				continue
-			}
-			for _, owner := range fieldOwners(w.Object, f.Path) {
-				conflicts = append(conflicts, Conflict{Subject: w.Ref(), Field: fieldOfPointer(f.Path), Owner: owner, Origins: originsAt(change.Origins, f.Path)})
-			}
-		}
-		if len(conflicts) > 0 {
-			return conflicts, nil
-		}
+	if conflicts := setByOthers(w, written.Record, change.Origins); len(conflicts) > 0 && !a.ForceConflicts {
+		return conflicts, nil
 	}
 	result, err := a.patchIn(ctx, set, change, written, true)
 	if err != nil {
@@ -96,6 +86,30 @@ func (a *Applier) dryPatch(ctx context.Context, set Set, change *WorkloadChange,
 	}
 	change.After = result
 	return nil, nil
+}
+
+// setByOthers returns a conflict for each field that would be ours and has a
+// value that somebody else set, unless an earlier run already took it over. Once
+// a list has been patched the API server names us as the owner of all of it, so
+// that who set the value may not be known any more.
+func setByOthers(w *workload.Workload, record *ownership.Record, origins map[string][]compiler.Origin) []Conflict {
+	var conflicts []Conflict
+	for _, f := range record.Fields {
+		taken := w.Record != nil && slices.ContainsFunc(w.Record.Fields, func(g ownership.Field) bool {
+			return g.Path == f.Path && same(plain(g.Before), plain(f.Before))
+		})
+		if f.Before == nil || taken {
+			continue
+		}
+		owners := fieldOwners(w.Object, f.Path)
+		if len(owners) == 0 {
+			owners = []string{""}
+		}
+		for _, owner := range owners {
+			conflicts = append(conflicts, Conflict{Subject: w.Ref(), Field: fieldOfPointer(f.Path), Owner: owner, Origins: originsAt(origins, f.Path)})
+		}
+	}
+	return conflicts
 }
 
 // restored returns the fields that the object's record has and the new one does
