@@ -18,9 +18,11 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/klog/v2"
 
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 )
@@ -29,6 +31,9 @@ import (
 // exit code: 0 for success, 1 for findings of lint and differences of diff, 2
 // or more for everything that went wrong, usage errors included.
 func Main(args []string, streams genericiooptions.IOStreams) int {
+	// The client libraries log what they return as an error too, and a user is
+	// told once.
+	klog.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	// The first signal asks the command to end in good order; with the handler
@@ -74,11 +79,14 @@ func run(ctx context.Context, a *app, args []string) int {
 		return a.exit(root, err)
 	}
 	cmd, err := root.ExecuteContextC(ctx)
-	if err != nil && ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		fmt.Fprintln(a.ErrOut, "error: interrupted")
-		return exitInterrupted
+	if err == nil || ctx.Err() == nil {
+		return a.exit(cmd, err)
 	}
-	return a.exit(cmd, err)
+	if errors.Is(err, context.Canceled) {
+		err = errors.New("interrupted")
+	}
+	a.exit(cmd, err)
+	return exitInterrupted
 }
 
 const (
