@@ -7,7 +7,6 @@ cd "$(dirname "$0")/.."
 
 echo "== build the plugin as users do"
 go build -trimpath -o bin/kubectl-sched ./cmd/kubectl-sched
-go vet ./...
 
 echo "== unit, golden and property tests"
 # Packages that start a control plane come after, one at a time: two would only

@@ -3,8 +3,16 @@ package main
 
 import (
 	"os"
+	"runtime/debug"
 
 	"github.com/kubectl-sched/kubectl-sched/cmd/kubectl-sched/cli"
 )
 
-func main() { os.Exit(cli.Main(os.Args[1:], cli.Standard())) }
+// softLimit is the memory, in bytes, above which garbage is collected more
+// eagerly: ten thousand manifests fit in a small CI runner. It is no bound.
+const softLimit = 400 << 20
+
+func main() {
+	debug.SetMemoryLimit(softLimit)
+	os.Exit(cli.Main(os.Args[1:], cli.Standard()))
+}
