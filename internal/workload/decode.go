@@ -111,6 +111,7 @@ func (d decoder) decode(v any, out reflect.Value, path Path) {
 			return
 		}
 		out.SetInt(i)
+	default: // the placement types have no others
 	}
 }
 

@@ -186,7 +186,7 @@ func (g *gatherer) file(name string, listed bool) {
 		g.unreadable(name, err)
 		return
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }() // nothing was written
 	info, err := f.Stat()
 	if err != nil {
 		g.unreadable(name, err)

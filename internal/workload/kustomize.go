@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -71,23 +72,23 @@ type kustomizationCheck struct {
 
 // folder checks one kustomization; from is where it is named.
 func (c *kustomizationCheck) folder(folder string, from diag.Range) {
-	real, err := filepath.EvalSymlinks(folder)
+	resolved, err := filepath.EvalSymlinks(folder)
 	if err == nil {
-		real, err = filepath.Abs(real)
+		resolved, err = filepath.Abs(resolved)
 	}
 	if err != nil {
 		c.fail(from, "input/not-found", fmt.Sprintf("there is no folder %q", folder))
 		return
 	}
-	if i := slices.Index(c.stack, real); i >= 0 {
-		c.fail(from, "input/kustomize-cycle", fmt.Sprintf("the kustomization includes itself: %s", strings.Join(append(names(c.stack[i:]), names([]string{real})...), " -> ")))
+	if i := slices.Index(c.stack, resolved); i >= 0 {
+		c.fail(from, "input/kustomize-cycle", fmt.Sprintf("the kustomization includes itself: %s", strings.Join(append(names(c.stack[i:]), names([]string{resolved})...), " -> ")))
 		return
 	}
-	if c.done[real] {
+	if c.done[resolved] {
 		return
 	}
-	c.done[real] = true
-	c.stack = append(c.stack, real)
+	c.done[resolved] = true
+	c.stack = append(c.stack, resolved)
 	defer func() { c.stack = c.stack[:len(c.stack)-1] }()
 	for _, name := range kustomizationNames {
 		path := filepath.Join(folder, name)
@@ -129,9 +130,7 @@ func (c *kustomizationCheck) file(folder, path string) {
 	root, err := doc.Tree()
 	if err != nil {
 		problem := &yamldoc.Problem{Message: err.Error()}
-		if p, ok := err.(*yamldoc.Problem); ok {
-			problem = p
-		}
+		errors.As(err, &problem)
 		c.g.findings = append(c.g.findings, f.finding(problem, "input/invalid-yaml"))
 		return
 	}

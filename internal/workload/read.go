@@ -166,7 +166,7 @@ func (t text) read(o Options, trees *trees) result {
 // object reads one object, or those of a list.
 func (t text) object(r *result, value any, s Source, o Options, locate locateFunc) {
 	prefix := s.Prefix
-	s.Locate = func(path Path) diag.Range { return diag.At(diag.Pos{File: t.file.Name}) }
+	s.Locate = func(Path) diag.Range { return diag.At(diag.Pos{File: t.file.Name}) }
 	if locate != nil {
 		s.Locate = func(path Path) diag.Range { return locate(t, prefix.join(path...)) }
 	}
@@ -195,7 +195,10 @@ func (t text) object(r *result, value any, s Source, o Options, locate locateFun
 		return
 	}
 	meta, _ := object["metadata"].(map[string]any)
-	if name, _ := meta["name"].(string); name == "" && meta["generateName"] == nil && !(t.file.listed && isKustomization(t.file.Name)) {
+	if t.file.listed && isKustomization(t.file.Name) {
+		return
+	}
+	if name, _ := meta["name"].(string); name == "" && meta["generateName"] == nil {
 		report(diag.Error, "workload/no-name", fmt.Sprintf("the %s has no metadata.name", kind), "metadata")
 		return
 	}

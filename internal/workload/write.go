@@ -42,7 +42,11 @@ var atoms = []Path{
 	{"affinity", "podAffinity", "preferredDuringSchedulingIgnoredDuringExecution"},
 	{"affinity", "podAntiAffinity", "requiredDuringSchedulingIgnoredDuringExecution"},
 	{"affinity", "podAntiAffinity", "preferredDuringSchedulingIgnoredDuringExecution"},
-	{"tolerations"}, {"topologySpreadConstraints"}, {"priorityClassName"}, {"preemptionPolicy"}, {"schedulerName"},
+	{"tolerations"},
+	{"topologySpreadConstraints"},
+	{"priorityClassName"},
+	{"preemptionPolicy"},
+	{"schedulerName"},
 }
 
 // Write gives the templates a new placement: after maps an index into Templates

@@ -219,8 +219,6 @@ func (b *builder) build(n *yaml.Node, depth int) *Node {
 		b.properties(node, n)
 	}
 	switch n.Kind {
-	case yaml.ScalarNode:
-		b.scalar(node, n)
 	case yaml.SequenceNode:
 		node.Kind = Sequence
 		for _, item := range n.Content {
@@ -236,6 +234,8 @@ func (b *builder) build(n *yaml.Node, depth int) *Node {
 			node.Values = append(node.Values, b.build(n.Content[i+1], depth+1))
 		}
 		b.collectionEnd(node, n)
+	default:
+		b.scalar(node, n)
 	}
 	return node
 }
@@ -247,7 +247,10 @@ func (b *builder) properties(node *Node, n *yaml.Node) {
 		if b.src[at] == '&' {
 			at = min(len(b.src), at+1+len(n.Anchor))
 		} else {
-			for at < len(b.src) && b.src[at] != ' ' && b.src[at] != '\t' && breakLen(b.src[at:]) == 0 && !(n.Value == "" && strings.IndexByte(",]}", b.src[at]) >= 0) {
+			for at < len(b.src) && b.src[at] != ' ' && b.src[at] != '\t' && breakLen(b.src[at:]) == 0 {
+				if n.Value == "" && strings.IndexByte(",]}", b.src[at]) >= 0 {
+					break
+				}
 				at++
 			}
 		}

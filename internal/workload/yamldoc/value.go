@@ -68,8 +68,6 @@ func (c *converter) value(n *yaml.Node) any {
 		}
 	}
 	switch n.Kind {
-	case yaml.ScalarNode:
-		return c.scalar(n)
 	case yaml.SequenceNode:
 		list := make([]any, len(n.Content))
 		for i, item := range n.Content {
@@ -87,8 +85,9 @@ func (c *converter) value(n *yaml.Node) any {
 		v := c.value(n.Alias)
 		c.aliases = c.aliases[:len(c.aliases)-1]
 		return v
+	default:
+		return c.scalar(n)
 	}
-	return nil
 }
 
 func (c *converter) scalar(n *yaml.Node) any {
@@ -208,6 +207,7 @@ func (c *converter) tree(n *Node) any {
 			m[key] = c.tree(n.Values[i])
 		}
 		return m
+	default:
+		return n.Value
 	}
-	return n.Value
 }

@@ -14,10 +14,10 @@ func (w *writer) lineEnd(offset int) int { return yamldoc.LineEnd(w.src[:w.doc.E
 // blanks returns the offset after white space, line breaks and comments.
 func (w *writer) blanks(at int) int {
 	for at < w.doc.End {
-		switch c := w.src[at]; {
-		case c == ' ' || c == '\t' || c == '\n' || c == '\r':
+		switch w.src[at] {
+		case ' ', '\t', '\n', '\r':
 			at++
-		case c == '#':
+		case '#':
 			at = w.lineEnd(at)
 		default:
 			return at
@@ -75,8 +75,7 @@ func (w *writer) open(offset int) bool {
 }
 
 // blockEntries removes entries of a block mapping and appends new ones.
-func (w *writer) blockEntries(p place, entries []entry, add []string, target map[string]any) error {
-	n := p.node
+func (w *writer) blockEntries(n *yamldoc.Node, entries []entry, add []string, target map[string]any) error {
 	for i, e := range entries {
 		k, v := n.Keys[e.index], n.Values[e.index]
 		if !e.remove {
@@ -87,7 +86,7 @@ func (w *writer) blockEntries(p place, entries []entry, add []string, target map
 			continue
 		}
 		if i > 0 || k.Start != n.Body {
-			return w.errorf(k.Start, "this key cannot be removed: its line begins with something else; simplify the layout by hand")
+			return w.errorAt(k.Start, "this key cannot be removed: its line begins with something else; simplify the layout by hand")
 		}
 		if err := w.removeFirst(n, entries); err != nil {
 			return err
@@ -185,7 +184,7 @@ func (w *writer) blockElements(p place, steps []step, target []any) error {
 			}
 			if !w.startsLine(c.dash) {
 				if s.old+1 >= len(n.Values) {
-					return w.errorf(c.dash, "this element cannot be removed: its line begins with something else; simplify the layout by hand")
+					return w.errorAt(c.dash, "this element cannot be removed: its line begins with something else; simplify the layout by hand")
 				}
 				next, err := w.child(p, s.old+1)
 				if err != nil {
@@ -211,7 +210,7 @@ func (w *writer) replaceValue(p place, target any) error {
 	case p.inDash:
 		return w.replaceAfterDash(p, target)
 	}
-	return w.errorf(n.Start, "the whole document cannot be replaced")
+	return w.errorAt(n.Start, "the whole document cannot be replaced")
 }
 
 func (w *writer) replaceFlow(p place, target any) error {

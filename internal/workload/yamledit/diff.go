@@ -145,7 +145,7 @@ func (w *writer) child(p place, i int) (place, error) {
 			at = w.blanks(n.Values[i-1].End)
 		}
 		if at >= len(w.src) || w.src[at] != '-' {
-			return c, w.errorf(n.Values[i].Start, "the dash of this element cannot be found; simplify the layout by hand")
+			return c, w.errorAt(n.Values[i].Start, "the dash of this element cannot be found; simplify the layout by hand")
 		}
 		c.dash, c.inDash = at, true
 	}
@@ -175,8 +175,9 @@ func value(n *yamldoc.Node) any {
 			}
 		}
 		return m
+	default:
+		return n.Value
 	}
-	return n.Value
 }
 
 // merge adds what "<<: n" brings; what comes first wins.
@@ -259,9 +260,10 @@ func (w *writer) mapping(p place, old, target map[string]any) (bool, error) {
 		}
 	}
 	if n.Flow {
-		return true, w.flowEntries(p, entries, add, target)
+		w.flowEntries(n, entries, add, target)
+		return true, nil
 	}
-	return true, w.blockEntries(p, entries, add, target)
+	return true, w.blockEntries(n, entries, add, target)
 }
 
 // mergeValue keeps what a merge key brings as it is.
@@ -322,7 +324,8 @@ func (w *writer) sequence(p place, old, target []any) (bool, error) {
 		}
 	}
 	if n.Flow {
-		return true, w.flowElements(p, steps, target)
+		w.flowElements(n, steps, target)
+		return true, nil
 	}
 	return true, w.blockElements(p, steps, target)
 }

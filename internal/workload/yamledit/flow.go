@@ -8,8 +8,7 @@ import (
 )
 
 // flowEntries removes entries of a flow or JSON mapping and appends new ones.
-func (w *writer) flowEntries(p place, entries []entry, add []string, target map[string]any) error {
-	n := p.node
+func (w *writer) flowEntries(n *yamldoc.Node, entries []entry, add []string, target map[string]any) {
 	var spans []span
 	for _, e := range entries {
 		spans = append(spans, span{n.Keys[e.index].Start, max(n.Keys[e.index].End, n.Values[e.index].End), e.remove})
@@ -20,12 +19,10 @@ func (w *writer) flowEntries(p place, entries []entry, add []string, target map[
 	}
 	w.removeSpans(spans)
 	w.appendFlow(n, spans, texts)
-	return nil
 }
 
 // flowElements removes elements of a flow or JSON sequence and inserts new ones.
-func (w *writer) flowElements(p place, steps []step, target []any) error {
-	n := p.node
+func (w *writer) flowElements(n *yamldoc.Node, steps []step, target []any) {
 	spans := make([]span, len(n.Values))
 	for i, v := range n.Values {
 		spans[i] = span{v.Start, v.End, false}
@@ -50,13 +47,12 @@ func (w *writer) flowElements(p place, steps []step, target []any) error {
 	}
 	if len(spans) == 0 {
 		w.appendFlow(n, spans, pending[-1])
-		return nil
+		return
 	}
 	for _, text := range pending[-1] {
 		w.replace(spans[0].start, spans[0].start, text+w.separator(n, spans))
 	}
 	w.appendFlow(n, spans, pending[len(spans)-1])
-	return nil
 }
 
 // span is an element of a flow collection, with its key.

@@ -83,7 +83,7 @@ func (f *finder) visit(n *yamldoc.Node) {
 				switch v.Kind {
 				case yamldoc.Mapping:
 					f.units[d]++
-				case yamldoc.Sequence:
+				default:
 					f.offsets[d]++
 				}
 			}

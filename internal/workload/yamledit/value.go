@@ -187,20 +187,20 @@ const alignLimit = 1 << 20
 
 // align finds the steps that keep as much as possible of the old elements: the
 // equal ones, then those that resemble each other.
-func align(old, new []any) []step {
+func align(old, wanted []any) []step {
 	first := 0
-	for first < len(old) && first < len(new) && equal(old[first], new[first]) {
+	for first < len(old) && first < len(wanted) && equal(old[first], wanted[first]) {
 		first++
 	}
 	last := 0
-	for last < len(old)-first && last < len(new)-first && equal(old[len(old)-1-last], new[len(new)-1-last]) {
+	for last < len(old)-first && last < len(wanted)-first && equal(old[len(old)-1-last], wanted[len(wanted)-1-last]) {
 		last++
 	}
 	var steps []step
 	for i := range first {
 		steps = append(steps, step{i, i})
 	}
-	o, n := old[first:len(old)-last], new[first:len(new)-last]
+	o, n := old[first:len(old)-last], wanted[first:len(wanted)-last]
 	var matches []step
 	if len(o)*len(n) <= alignLimit {
 		matches = bestMatches(o, n)
@@ -225,7 +225,7 @@ func align(old, new []any) []step {
 		}
 	}
 	for k := last; k > 0; k-- {
-		steps = append(steps, step{len(old) - k, len(new) - k})
+		steps = append(steps, step{len(old) - k, len(wanted) - k})
 	}
 	return steps
 }

@@ -178,7 +178,7 @@ func (w *writer) result() ([]byte, error) {
 	for _, p := range w.patches {
 		if p.start < at {
 			if p.text != "" {
-				return nil, w.errorf(p.start, "two changes overlap here; simplify the layout by hand")
+				return nil, w.errorAt(p.start, "two changes overlap here; simplify the layout by hand")
 			}
 			at = max(at, p.end) // two deletions share a line break
 			continue
@@ -191,7 +191,7 @@ func (w *writer) result() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-func (w *writer) errorf(offset int, format string, args ...any) error {
+func (w *writer) errorAt(offset int, message string) error {
 	line, column := w.doc.Position(offset)
-	return &yamldoc.Problem{Line: line, Column: column, Message: fmt.Sprintf(format, args...)}
+	return &yamldoc.Problem{Line: line, Column: column, Message: message}
 }
