@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
@@ -104,25 +103,8 @@ func readManifests(data []byte) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// createFile creates the objects of a file as "kubectl create" does, together
-// with namespaces that they name and that are missing.
-func (c *client) createFile(ctx context.Context, path string) error {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	objects, err := readManifests(data)
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	for _, object := range objects {
-		if err := c.create(ctx, object); err != nil {
-			return fmt.Errorf("%s: %s %s: %w", path, object.GetKind(), object.GetName(), err)
-		}
-	}
-	return nil
-}
-
+// create creates the object as "kubectl create" does, together with the namespace
+// that it names if that is missing.
 func (c *client) create(ctx context.Context, object *unstructured.Unstructured) error {
 	mapping, err := c.mapping(ctx, object.GroupVersionKind())
 	if err != nil {
