@@ -212,7 +212,7 @@ func (w *writer) mapping(p place, old, target map[string]any) (bool, error) {
 	expand := false
 	if merges {
 		for k := range old {
-			if _, stays := target[k]; !stays && (!own[k] || w.merged(n, k)) {
+			if _, stays := target[k]; !stays && (!own[k] || w.brings(n, k)) {
 				expand = true
 			}
 		}
@@ -224,7 +224,12 @@ func (w *writer) mapping(p place, old, target map[string]any) (bool, error) {
 		if k.Merge {
 			e.remove = expand
 		} else if key, ok := yamldoc.KeyOf(k); ok {
-			_, stays := target[key]
+			value, stays := target[key]
+			if stays && merges && !expand && !equal(old[key], value) {
+				// What overrode a merge goes when the merge says the same.
+				brought, ok := w.merged(n, key)
+				stays = !ok || !equal(brought, value)
+			}
 			e.key, e.remove = key, !stays
 		}
 		if !e.remove {
@@ -275,15 +280,20 @@ func (w *writer) mergeValue(c place) error {
 	return w.keep(c)
 }
 
-// merged reports whether a merge key of the mapping brings the key.
-func (w *writer) merged(n *yamldoc.Node, key string) bool {
+// merged returns what the merge keys of the mapping bring for a key.
+func (w *writer) merged(n *yamldoc.Node, key string) (any, bool) {
 	m := map[string]any{}
 	for i, k := range n.Keys {
 		if k.Merge {
 			merge(m, n.Values[i])
 		}
 	}
-	_, ok := m[key]
+	v, ok := m[key]
+	return v, ok
+}
+
+func (w *writer) brings(n *yamldoc.Node, key string) bool {
+	_, ok := w.merged(n, key)
 	return ok
 }
 

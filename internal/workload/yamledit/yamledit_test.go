@@ -148,6 +148,13 @@ var cases = []struct {
 		oneWay: true,
 	},
 	{
+		name:   "what overrode a merge goes again",
+		src:    "base: &b {x: 1}\none:\n  <<: *b\n  q: 1\n  x: 3 # ours\n",
+		want:   "base: &b {x: 1}\none:\n  <<: *b\n  q: 1\n",
+		edits:  []Edit{setAt(int64(1), "one", "x")},
+		oneWay: true,
+	},
+	{
 		name:  "a block scalar before what is appended",
 		src:   "a: |+\n  keep\n\n\nb: >-\n  x\n  y\n\n# end\n",
 		want:  "a: |+\n  keep\n\n\nb: >-\n  x\n  y\nc: 1\n\n# end\n",
