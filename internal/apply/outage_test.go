@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -114,6 +115,12 @@ func (l *lab) as(user string, rules ...rbacv1.PolicyRule) *lab {
 	if other.client, err = cluster.Connect(other.config); err != nil {
 		l.Fatal(err)
 	}
+	// The API server hears of new roles by watching them.
+	last := rules[len(rules)-1]
+	l.eventually("the role of "+user+" holds", func(ctx context.Context) bool {
+		allowed, _, err := other.applier(nil).allowed(ctx, permission{last.Verbs[0], last.APIGroups[0], last.Resources[0], l.namespace})
+		return err == nil && allowed
+	})
 	return &other
 }
 
@@ -222,7 +229,9 @@ func TestManyWorkloads(t *testing.T) {
 			t.Errorf("outcome is %+v", got)
 		}
 	})
-	measure("all go back", 4*many+rest, func(a *Applier) {
+	// A withdrawal fails and is repeated whenever the object has changed meanwhile,
+	// and the controllers are still writing the status of all of them.
+	measure("all go back", 8*many+rest, func(a *Applier) {
 		if got := l.apply(a); got.Withdrawn != many {
 			t.Errorf("outcome is %+v", got)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -45,8 +46,8 @@ type Outcome struct {
 	Updated, Withdrawn, Nodes, Classes int
 }
 
-// Run carries out the change set, in phases: our PriorityClasses, nodes,
-// workloads, what is withdrawn and pruned. A revision is opened before the first
+// Run carries out the change set, in phases: our PriorityClasses, nodes (but for
+// taints that evict), workloads, what is withdrawn and pruned. A revision is opened before the first
 // of these writes and closed after the last.
 //
 // Findings are objects that the API server refused; the rest has been done, but
@@ -189,12 +190,14 @@ func (r *run) phases(ctx context.Context) error {
 			after = append(after, c)
 		}
 	}
-	var add, remove [][]NodeChange
+	var early, late [][]NodeChange
 	for _, changes := range nodes {
-		if slices.ContainsFunc(changes, func(c NodeChange) bool { return c.Action != Delete }) {
-			add = append(add, changes)
-		} else {
-			remove = append(remove, changes)
+		switch {
+		case !slices.ContainsFunc(changes, func(c NodeChange) bool { return c.Action != Delete }), slices.ContainsFunc(changes, evicts):
+			// Pods must tolerate a taint that evicts before it is there.
+			late = append(late, changes)
+		default:
+			early = append(early, changes)
 		}
 	}
 	r.total = len(updates) + len(withdrawals) + len(nodes) + len(before) + len(after)
@@ -202,7 +205,7 @@ func (r *run) phases(ctx context.Context) error {
 	if err := r.classes(ctx, before); err != nil {
 		return err
 	}
-	if err := r.nodes(ctx, add); err != nil {
+	if err := r.nodes(ctx, early); err != nil {
 		return err
 	}
 	if err := r.workloads(ctx, updates); err != nil {
@@ -218,10 +221,15 @@ func (r *run) phases(ctx context.Context) error {
 	if r.findings.HasErrors() {
 		return nil
 	}
-	if err := r.nodes(ctx, remove); err != nil {
+	if err := r.nodes(ctx, late); err != nil {
 		return err
 	}
 	return r.classes(ctx, after)
+}
+
+// evicts reports whether the change makes a node throw pods off.
+func evicts(c NodeChange) bool {
+	return c.Action != Delete && c.Taint.Effect == corev1.TaintEffectNoExecute
 }
 
 // byNode groups the changes that are to be made by node.

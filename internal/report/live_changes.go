@@ -5,6 +5,8 @@ import (
 	"io"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/kubectl-sched/kubectl-sched/internal/apply"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 )
@@ -29,7 +31,11 @@ func ChangeSummary(c *apply.ChangeSet) []string {
 	for _, n := range c.Nodes {
 		switch n.Action {
 		case apply.Create, apply.Update:
-			lines = append(lines, fmt.Sprintf("taint Node %s with %s (pool %s)", n.Name, n.Taint.ToString(), n.Pool))
+			line := fmt.Sprintf("taint Node %s with %s (pool %s)", n.Name, n.Taint.ToString(), n.Pool)
+			if n.Taint.Effect == corev1.TaintEffectNoExecute {
+				line += ", which evicts the pods that do not tolerate it"
+			}
+			lines = append(lines, line)
 		case apply.Delete:
 			lines = append(lines, fmt.Sprintf("take the taint %s off Node %s", n.Taint.ToString(), n.Name))
 		}

@@ -37,8 +37,11 @@ func History(w io.Writer, format Format, state *apply.State) error {
 	fmt.Fprintln(t, "REVISION\tSTARTED\tSTATE\tWORKLOADS\tOBJECTS\tNODES\tBY\tCAUSE")
 	for _, r := range state.Revisions {
 		stateText := string(r.State)
-		if r.State == apply.Open {
+		switch {
+		case r.State == apply.Open && r == state.Latest():
 			stateText = "open (interrupted, or running now)"
+		case r.State == apply.Open:
+			stateText = "interrupted"
 		}
 		fmt.Fprintf(t, "%d\t%s\t%s\t%d\t%d\t%d\t%s\t%s\n", r.Number, r.Started.Format(time.RFC3339), stateText, len(r.Items), len(r.Classes), len(r.Nodes), orNone(r.By), r.Cause)
 	}
