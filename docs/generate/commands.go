@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 
 	"github.com/kubectl-sched/kubectl-sched/cmd/kubectl-sched/cli"
 )
@@ -32,10 +31,9 @@ func command(b *strings.Builder, c *cobra.Command) {
 		fmt.Fprintf(b, "\n```console\n%s\n```\n", strings.TrimRight(c.Example, "\n"))
 	}
 	var flags strings.Builder
-	reaching := pflag.NewFlagSet("", pflag.ContinueOnError)
-	genericclioptions.NewConfigFlags(true).AddFlags(reaching)
-	c.LocalFlags().VisitAll(func(f *pflag.Flag) {
-		if f.Hidden || f.Name == "help" || reaching.Lookup(f.Name) != nil && f.Name != "cluster" {
+	ours, _ := cli.SplitFlags(c)
+	ours.VisitAll(func(f *pflag.Flag) {
+		if f.Hidden || f.Name == "help" {
 			return
 		}
 		name := "--" + f.Name

@@ -56,9 +56,21 @@ func usageOfCommands(w io.Writer, cmd *cobra.Command) {
 
 // usageOfFlags writes our flags and those that every kubectl command has.
 func usageOfFlags(w io.Writer, cmd *cobra.Command) {
+	ours, theirs := SplitFlags(cmd)
+	if ours.HasAvailableFlags() {
+		fmt.Fprintf(w, "\nFlags:\n%s", ours.FlagUsagesWrapped(usageWidth))
+	}
+	if theirs.HasAvailableFlags() {
+		fmt.Fprintf(w, "\nFlags for reaching a cluster, as kubectl has them:\n%s", theirs.FlagUsagesWrapped(usageWidth))
+	}
+}
+
+// SplitFlags returns the flags of a command that are ours, and those for
+// reaching a cluster that every kubectl command has.
+func SplitFlags(cmd *cobra.Command) (ours, theirs *pflag.FlagSet) {
 	kubectl := pflag.NewFlagSet("", pflag.ContinueOnError)
 	genericclioptions.NewConfigFlags(false).AddFlags(kubectl)
-	ours, theirs := pflag.NewFlagSet("", pflag.ContinueOnError), pflag.NewFlagSet("", pflag.ContinueOnError)
+	ours, theirs = pflag.NewFlagSet("", pflag.ContinueOnError), pflag.NewFlagSet("", pflag.ContinueOnError)
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		// --cluster is ours, whatever kubectl calls by that name.
 		if k := kubectl.Lookup(f.Name); k != nil && k.Usage == f.Usage {
@@ -67,10 +79,5 @@ func usageOfFlags(w io.Writer, cmd *cobra.Command) {
 			ours.AddFlag(f)
 		}
 	})
-	if ours.HasAvailableFlags() {
-		fmt.Fprintf(w, "\nFlags:\n%s", ours.FlagUsagesWrapped(usageWidth))
-	}
-	if theirs.HasAvailableFlags() {
-		fmt.Fprintf(w, "\nFlags for reaching a cluster, as kubectl has them:\n%s", theirs.FlagUsagesWrapped(usageWidth))
-	}
+	return ours, theirs
 }
