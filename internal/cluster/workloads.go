@@ -115,7 +115,7 @@ func (c *Client) Workload(u *unstructured.Unstructured, kinds *workload.Kinds, r
 	}
 	record, err := ownership.Parse(text)
 	if err != nil {
-		return nil, append(findings, diag.Finding{Rule: "workload/record", Severity: diag.Error, Subject: w.Ref(), Message: err.Error()})
+		return nil, append(findings, diag.Finding{Rule: "workload/damaged-record", Severity: diag.Error, Subject: w.Ref(), Message: err.Error()})
 	}
 	w.Record = record
 	return w, findings
