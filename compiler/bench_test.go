@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/kubectl-sched/kubectl-sched/compiler"
 	"github.com/kubectl-sched/kubectl-sched/compiler/capability"
 	"github.com/kubectl-sched/kubectl-sched/internal/workload"
@@ -13,7 +15,7 @@ import (
 
 // large is a document of many policies, of every shape of selection, and a
 // fleet of many workloads; each workload is selected by a few policies.
-func large(policies, workloads int) compiler.Request {
+func large(t rapid.TB, policies, workloads int) compiler.Request {
 	placement := &policy.Placement{Pools: []policy.Pool{
 		{Name: "spot", Nodes: policy.NodeTerm{Labels: map[string]policy.Values{"capacity": {"spot"}}}, Positions: anywhere("pools", 0)},
 	}}
@@ -43,12 +45,17 @@ func large(policies, workloads int) compiler.Request {
 	}
 	var ws []*workload.Workload
 	for i := range workloads {
-		w := deployment(workload.PodFields{})
-		w.Namespace, w.Name = fmt.Sprintf("ns-%d", i%200), fmt.Sprintf("web-%d", i)
-		w.Labels = map[string]string{"team": fmt.Sprintf("team-%d", i%1000)}
-		w.Templates[0].Labels = map[string]string{"app": fmt.Sprintf("app-%d", i%1000)}
-		w.Selector = &workload.Selector{MatchLabels: w.Templates[0].Labels}
-		ws = append(ws, w)
+		o := object(t, "apps/v1", "Deployment", workload.PodFields{})
+		app := map[string]any{"app": fmt.Sprintf("app-%d", i%1000)}
+		o["metadata"] = map[string]any{
+			"namespace": fmt.Sprintf("ns-%d", i%200), "name": fmt.Sprintf("web-%d", i),
+			"labels": map[string]any{"team": fmt.Sprintf("team-%d", i%1000)},
+		}
+		o["spec"] = map[string]any{
+			"selector": map[string]any{"matchLabels": app},
+			"template": map[string]any{"metadata": map[string]any{"labels": app}, "spec": map[string]any{}},
+		}
+		ws = append(ws, fromObject(t, o))
 	}
 	var nodes []capability.Node
 	for i := range 500 {
@@ -63,7 +70,7 @@ func large(policies, workloads int) compiler.Request {
 }
 
 func BenchmarkCompile(b *testing.B) {
-	r := large(1000, 10000)
+	r := large(b, 1000, 10000)
 	for b.Loop() {
 		plan, findings := compiler.Compile(r)
 		if findings.HasErrors() || len(plan.Changes) < 8000 {

@@ -5,13 +5,11 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/yaml"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-sched/kubectl-sched/compiler"
 	"github.com/kubectl-sched/kubectl-sched/compiler/capability"
@@ -20,19 +18,21 @@ import (
 	"github.com/kubectl-sched/kubectl-sched/policy/load"
 )
 
-// TestExamples compiles every example over its own manifests, for each of its
-// clusters: there is no error, everything has a reason and a line, and every
+// TestExamples compiles every example that has manifests over them, for each of
+// its clusters: there is no error, everything has a reason and a line, and every
 // policy is for something.
 func TestExamples(t *testing.T) {
 	t.Parallel()
-	dirs, err := filepath.Glob("../examples/*/placement")
+	dirs, err := filepath.Glob("../examples/*/manifests")
 	if err != nil || len(dirs) == 0 {
 		t.Fatalf("examples: %v, %v", dirs, err)
 	}
-	for _, dir := range dirs {
-		t.Run(filepath.Base(filepath.Dir(dir)), func(t *testing.T) {
+	for _, manifests := range dirs {
+		example := filepath.Dir(manifests)
+		t.Run(filepath.Base(example), func(t *testing.T) {
 			t.Parallel()
-			placement := loaded(t, dir)
+			placement := loaded(t, filepath.Join(example, "placement"))
+			set := read(t, manifests, nil)
 			clusters := []string{""}
 			for _, c := range placement.Clusters {
 				clusters = append(clusters, c.Name)
@@ -42,11 +42,10 @@ func TestExamples(t *testing.T) {
 			}
 			matched := map[string]bool{}
 			for _, cluster := range clusters {
-				workloads, namespaces := exampleManifests(t, filepath.Join(filepath.Dir(dir), "manifests"))
 				plan, findings := compiler.Compile(compiler.Request{
-					Placement: placement, Workloads: workloads,
+					Placement: placement, Workloads: set.Workloads,
 					Now:          time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC),
-					Capabilities: capability.Capabilities{Cluster: cluster, Namespaces: namespaces},
+					Capabilities: capability.Capabilities{Cluster: cluster, Namespaces: namespacesIn(set)},
 				})
 				if findings.HasErrors() {
 					t.Errorf("cluster %q:\n%v", cluster, findings)
@@ -76,38 +75,15 @@ func loaded(t *testing.T, dir string) *policy.Placement {
 	return placement
 }
 
-// exampleManifests reads the workloads of the kinds that the test reader knows,
-// and the labels of the namespaces.
-func exampleManifests(t *testing.T, dir string) ([]*workload.Workload, map[string]map[string]string) {
-	t.Helper()
-	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	kind := regexp.MustCompile(`(?m)^kind: (\w+)`)
-	var workloads []*workload.Workload
-	namespaces := map[string]map[string]string{}
-	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, doc := range bytes.Split(data, []byte("\n---\n")) {
-			m := kind.FindSubmatch(doc)
-			switch {
-			case m == nil:
-			case string(m[1]) == "Namespace":
-				var n corev1.Namespace
-				if err := yaml.Unmarshal(doc, &n); err != nil {
-					t.Fatal(err)
-				}
-				namespaces[n.Name] = n.Labels
-			case testKinds[string(m[1])].templates != nil:
-				workloads = append(workloads, workloadsOf(t, doc)...)
-			}
+// namespacesIn returns the labels of the namespaces among the manifests.
+func namespacesIn(set *workload.Set) map[string]map[string]string {
+	out := map[string]map[string]string{}
+	for _, o := range set.Others {
+		if o.Kind == "Namespace" && o.Group == "" {
+			out[o.Name] = (&unstructured.Unstructured{Object: o.Object}).GetLabels()
 		}
 	}
-	return workloads, namespaces
+	return out
 }
 
 // TestTable holds the table of intents to what its readers need: each entry
@@ -126,7 +102,7 @@ func TestTable(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(dir, "p.cue"), []byte(document), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			plan, findings := compiler.Compile(compiler.Request{Placement: loaded(t, dir), Workloads: []*workload.Workload{deployment(workload.PodFields{})}})
+			plan, findings := compiler.Compile(compiler.Request{Placement: loaded(t, dir), Workloads: []*workload.Workload{deployment(t, workload.PodFields{})}})
 			if findings.HasErrors() {
 				t.Fatal(findings)
 			}

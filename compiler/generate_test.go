@@ -206,24 +206,6 @@ func (w *world) pods(t *rapid.T) workload.PodFields {
 	return out
 }
 
-// deployment returns a Deployment with the placement.
-func deployment(pods workload.PodFields) *workload.Workload {
-	labels := map[string]string{"app": "web"}
-	paths := map[workload.Field]workload.Path{}
-	for _, f := range workload.Fields {
-		paths[f] = workload.Path{"spec", "template", "spec", string(f)}
-	}
-	return &workload.Workload{
-		Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "shop", Name: "web",
-		Selector: &workload.Selector{MatchLabels: labels},
-		Templates: []workload.Template{{
-			Labels: labels, RevisionLabel: "pod-template-hash", Paths: paths, PodSpec: workload.Path{"spec", "template", "spec"},
-			Pods: pods, Current: pods, ServiceAccount: "default",
-		}},
-		Object: map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{}}}},
-	}
-}
-
 func anywhere(file string, line int) policy.Positions {
 	return policy.Positions{"": diag.At(diag.Pos{File: file, Line: line + 1, Column: 1})}
 }

@@ -1,7 +1,6 @@
 package compiler_test
 
 import (
-	"encoding/json"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -64,7 +63,7 @@ func TestAllowedNodes(t *testing.T) {
 		placement := w.placement(t)
 		pods := w.pods(t)
 		ref := reference{placement, nodes}
-		plan, findings := compiler.Compile(request(placement, nodes, deployment(pods)))
+		plan, findings := compiler.Compile(request(placement, nodes, deployment(t, pods)))
 		impossible := hasRule(findings, "compile/contradiction", "workload/contradiction")
 		if hasRule(findings, "compile/too-many-terms") {
 			return
@@ -117,7 +116,7 @@ func TestContradictionsAreReal(t *testing.T) {
 		w := &world{}
 		placement := w.placement(t)
 		pods := w.pods(t)
-		_, findings := compiler.Compile(compiler.Request{Placement: placement, Workloads: []*workload.Workload{deployment(pods)}})
+		_, findings := compiler.Compile(compiler.Request{Placement: placement, Workloads: []*workload.Workload{deployment(t, pods)}})
 		if hasRule(findings, "compile/too-many-terms", "policy/empty-pool") {
 			return
 		}
@@ -180,7 +179,7 @@ func TestPreferences(t *testing.T) {
 			p.Tolerate = nil
 			p.Nodes = &policy.Nodes{Prefer: w.preference(t), Disfavor: w.preference(t)}
 		}
-		plan, findings := compiler.Compile(request(placement, nodes, deployment(workload.PodFields{})))
+		plan, findings := compiler.Compile(request(placement, nodes, deployment(t, workload.PodFields{})))
 		if broken(findings) {
 			return
 		}
@@ -246,7 +245,7 @@ func TestSettled(t *testing.T) {
 			w.counting(t, p)
 		}
 		pods := w.pods(t)
-		plan, findings := compiler.Compile(request(placement, nodes, deployment(pods)))
+		plan, findings := compiler.Compile(request(placement, nodes, deployment(t, pods)))
 
 		shuffled := *placement
 		shuffled.Policies, shuffled.Pools = slices.Clone(placement.Policies), slices.Clone(placement.Pools)
@@ -260,7 +259,7 @@ func TestSettled(t *testing.T) {
 		})
 		moved := slices.Clone(nodes)
 		random.Shuffle(len(moved), func(i, j int) { moved[i], moved[j] = moved[j], moved[i] })
-		again, findingsAgain := compiler.Compile(request(&shuffled, moved, deployment(pods)))
+		again, findingsAgain := compiler.Compile(request(&shuffled, moved, deployment(t, pods)))
 		if a, b := asJSON(planData(plan)), asJSON(planData(again)); a != b || asJSON(findings) != asJSON(findingsAgain) {
 			t.Fatalf("the order of the input shows:\n%s\n%s\n%s\n%s", a, b, asJSON(findings), asJSON(findingsAgain))
 		}
@@ -269,7 +268,7 @@ func TestSettled(t *testing.T) {
 			return
 		}
 		after := plan.Changes[0].After
-		second, _ := compiler.Compile(request(placement, nodes, deployment(after)))
+		second, _ := compiler.Compile(request(placement, nodes, deployment(t, after)))
 		if effects := second.Changes[0].Effects; len(effects) > 0 {
 			t.Fatalf("compiling over the outcome still changes it:\nbefore %s\nafter %s\n%s", asJSON(after), asJSON(second.Changes[0].After), asJSON(effects))
 		}
@@ -323,12 +322,4 @@ func planData(p *compiler.Plan) any {
 		out = append(out, c.Policies, c.After, c.After.Raw, c.Effects)
 	}
 	return append(out, p.Objects, p.Nodes, p.Exceptions, p.Unmatched)
-}
-
-func asJSON(v any) string {
-	data, err := json.Marshal(v)
-	if err != nil {
-		return err.Error()
-	}
-	return string(data)
 }

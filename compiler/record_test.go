@@ -26,18 +26,25 @@ func TestRawOwnership(t *testing.T) {
 		{"nothing there", "", nil, map[string]any{"runtimeClassName": "kata"}, nil},
 		{"the same of theirs", "kata", nil, nil, nil},
 		{"another of theirs", "runc", nil, nil, []string{"compile/contradiction"}},
-		{"the same of ours", "kata", &ownership.Record{Fields: []ownership.Field{{Path: pointer, Wrote: "kata"}}}, map[string]any{"runtimeClassName": "kata"}, nil},
-		{"another of ours", "gvisor", &ownership.Record{Fields: []ownership.Field{{Path: pointer, Wrote: "gvisor"}}}, map[string]any{"runtimeClassName": "kata"}, nil},
-		{"ours, edited since", "runc", &ownership.Record{Fields: []ownership.Field{{Path: pointer, Wrote: "gvisor"}}}, nil, []string{"compile/contradiction"}},
-		{"ours over theirs", "gvisor", &ownership.Record{Fields: []ownership.Field{{Path: pointer, Before: "runc", Wrote: "gvisor"}}}, nil, []string{"compile/contradiction"}},
+		{"the same of ours", "kata", &ownership.Record{Version: 1, Fields: []ownership.Field{{Path: pointer, Wrote: "kata"}}}, map[string]any{"runtimeClassName": "kata"}, nil},
+		{"another of ours", "gvisor", &ownership.Record{Version: 1, Fields: []ownership.Field{{Path: pointer, Wrote: "gvisor"}}}, map[string]any{"runtimeClassName": "kata"}, nil},
+		{"ours, edited since", "runc", &ownership.Record{Version: 1, Fields: []ownership.Field{{Path: pointer, Wrote: "gvisor"}}}, nil, []string{"compile/contradiction"}},
+		{"ours over theirs", "gvisor", &ownership.Record{Version: 1, Fields: []ownership.Field{{Path: pointer, Before: "runc", Wrote: "gvisor"}}}, nil, []string{"compile/contradiction"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			w := deployment(workload.PodFields{})
+			o := object(t, "apps/v1", "Deployment", workload.PodFields{})
 			if test.object != "" {
-				w.Object = map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"runtimeClassName": test.object}}}}
+				o["spec"].(map[string]any)["template"] = podTemplate(map[string]any{"runtimeClassName": test.object})
 			}
-			w.Record = test.record
+			if test.record != nil {
+				text, err := test.record.Encode()
+				if err != nil {
+					t.Fatal(err)
+				}
+				o["metadata"].(map[string]any)["annotations"] = map[string]any{ownership.Annotation: text}
+			}
+			w := fromObject(t, o)
 			plan, findings := compiler.Compile(request(&policy.Placement{Policies: []policy.Policy{{
 				Name: "p", Level: policy.Mandatory, Positions: anywhere("policies", 0),
 				Raw: &policy.Raw{Pod: map[string]any{"runtimeClassName": "kata"}},

@@ -38,7 +38,7 @@ func TestSpreads(t *testing.T) {
 		for i := range placement.Policies {
 			drawSpreads(t, &placement.Policies[i], spreads)
 		}
-		subject := deployment(workload.PodFields{})
+		subject := deployment(t, workload.PodFields{})
 		if rapid.Bool().Draw(t, "counted") {
 			n := int32(rapid.IntRange(1, 6).Draw(t, "replicas"))
 			subject.Replicas = &n

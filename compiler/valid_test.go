@@ -55,31 +55,32 @@ func TestValid(t *testing.T) {
 
 // workload draws a workload of any kind.
 func (w *world) workload(t *rapid.T) *workload.Workload {
-	out := deployment(workload.PodFields{})
-	tpl := &out.Templates[0]
-	switch rapid.IntRange(0, 5).Draw(t, "kind") {
-	case 1:
-		out.Kind, tpl.RevisionLabel = "StatefulSet", "controller-revision-hash"
-	case 2:
-		out.Group, out.Kind, tpl.RevisionLabel, out.Selector = "batch", "Job", "", nil
-		tpl.PodLabels = map[string]string{"batch.kubernetes.io/job-name": "web"}
-		tpl.Labels = map[string]string{"app": "web", "batch.kubernetes.io/job-name": "web"}
-	case 3:
-		out.Group, out.Kind, tpl.RevisionLabel, out.Selector = "batch", "CronJob", "", nil
-		tpl.RunLabel = rapid.SampledFrom([]string{"batch.kubernetes.io/job-name", "batch.kubernetes.io/controller-uid"}).Draw(t, "runLabel")
+	o := object(t, "apps/v1", "Deployment", workload.PodFields{})
+	spec := o["spec"].(map[string]any)
+	kind := rapid.SampledFrom([]string{"Deployment", "StatefulSet", "Job", "CronJob", "Pod", "torn"}).Draw(t, "kind")
+	switch kind {
+	case "StatefulSet":
+		o["kind"] = kind
+	case "Job":
+		o["apiVersion"], o["kind"] = "batch/v1", kind
+		delete(spec, "selector")
+	case "CronJob":
+		o["apiVersion"], o["kind"] = "batch/v1", kind
+		template := spec["template"]
 		if rapid.Bool().Draw(t, "bare") {
-			tpl.Labels = nil
+			template = map[string]any{"spec": map[string]any{}}
 		}
-	case 4:
-		out.Group, out.Kind, tpl.RevisionLabel, out.Selector = "", "Pod", "", nil
-	case 5:
-		out.Selector = &workload.Selector{MatchLabels: map[string]string{"app": "other"}}
+		o["spec"] = map[string]any{"jobTemplate": map[string]any{"spec": map[string]any{"template": template}}}
+	case "Pod":
+		o["apiVersion"], o["kind"], o["spec"] = "v1", kind, map[string]any{}
+		o["metadata"].(map[string]any)["labels"] = map[string]any{"app": "web"}
+	case "torn":
+		spec["selector"] = map[string]any{"matchLabels": map[string]any{"app": "other"}}
 	}
 	if rapid.Bool().Draw(t, "counted") {
-		n := int32(rapid.IntRange(0, 6).Draw(t, "replicas"))
-		out.Replicas = &n
+		spec["replicas"] = int64(rapid.IntRange(0, 6).Draw(t, "replicas"))
 	}
-	return out
+	return fromObject(t, o)
 }
 
 // checkValid runs the API server's own validation of a pod with the placement.
