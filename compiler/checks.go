@@ -238,7 +238,7 @@ func (d *draft) roomPerNode(nodes int32) (int32, Origin, string) {
 		if t.TopologyKey != corev1.LabelHostname || t.LabelSelector == nil || len(t.MatchLabelKeys) > 0 || !selects(t.LabelSelector, d.t.Labels) {
 			continue
 		}
-		at := Origin{Policy: d.rules[0].Name, Range: d.manifestAt(workload.Affinity, "podAntiAffinity", "requiredDuringSchedulingIgnoredDuringExecution", i)}
+		at := Origin{Policy: d.rules[0].Name, Range: d.manifestAt(workload.PodAntiAffinity, "requiredDuringSchedulingIgnoredDuringExecution", i)}
 		for _, a := range d.affinities {
 			if a.apart && a.required && canonicalAffinity(a.term) == canonicalAffinity(t) {
 				at = a.origin

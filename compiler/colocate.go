@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -152,11 +153,11 @@ func (d *draft) settleRequiredPods(apart bool) {
 	side := d.podTerms(apart)
 	out := slices.Clone(side.required)
 	for _, g := range groupAffinities(d.affinities, apart, true) {
-		if slices.ContainsFunc(out, func(t corev1.PodAffinityTerm) bool { return canonicalAffinity(t) == g.key }) || !d.carries(workload.Affinity, g.origins...) {
+		if slices.ContainsFunc(out, func(t corev1.PodAffinityTerm) bool { return canonicalAffinity(t) == g.key }) || !d.carries(side.field, g.origins...) {
 			continue
 		}
 		out = append(out, g.term)
-		d.effect(side.field+".requiredDuringSchedulingIgnoredDuringExecution", g.term, g.reason, g.origins...)
+		d.effect(string(side.field)+".requiredDuringSchedulingIgnoredDuringExecution", g.term, g.reason, g.origins...)
 	}
 	if len(out) > len(side.required) {
 		d.setPodTerms(apart, out, side.preferred)
@@ -170,7 +171,7 @@ func (d *draft) settlePreferredPods(apart bool) {
 	for _, g := range groupAffinities(d.affinities, apart, false) {
 		want := corev1.WeightedPodAffinityTerm{Weight: g.weight, PodAffinityTerm: g.term}
 		i := slices.IndexFunc(out, func(t corev1.WeightedPodAffinityTerm) bool { return canonicalAffinity(t.PodAffinityTerm) == g.key })
-		if i >= 0 && out[i].Weight >= g.weight || !d.carries(workload.Affinity, g.origins...) {
+		if i >= 0 && out[i].Weight >= g.weight || !d.carries(side.field, g.origins...) {
 			continue
 		}
 		if i < 0 {
@@ -179,7 +180,7 @@ func (d *draft) settlePreferredPods(apart bool) {
 			out[i].Weight = g.weight
 		}
 		changed = true
-		d.effect(side.field+".preferredDuringSchedulingIgnoredDuringExecution", want,
+		d.effect(string(side.field)+".preferredDuringSchedulingIgnoredDuringExecution", want,
 			g.reason+"; weights only count beside the pod's other preferences", g.origins...)
 	}
 	if changed {
@@ -189,15 +190,15 @@ func (d *draft) settlePreferredPods(apart bool) {
 
 // podTerms are the lists of pod affinity or anti-affinity of the result so far.
 type podTerms struct {
-	field     string
+	field     workload.Field
 	required  []corev1.PodAffinityTerm
 	preferred []corev1.WeightedPodAffinityTerm
 }
 
 func (d *draft) podTerms(apart bool) podTerms {
-	out := podTerms{field: "affinity.podAffinity"}
+	out := podTerms{field: workload.PodAffinity}
 	if apart {
-		out.field = "affinity.podAntiAffinity"
+		out.field = workload.PodAntiAffinity
 	}
 	a := d.after.Affinity
 	switch {
@@ -245,13 +246,10 @@ func (d *draft) reportTornApart() bool {
 		}
 		for j, t := range d.podTerms(!a.apart).required {
 			if key(t) == key(a.term) {
-				field := "podAntiAffinity"
-				if a.apart {
-					field = "podAffinity"
-				}
+				field := d.podTerms(!a.apart).field
 				report(a.origin, a.term, diag.Related{
-					Range:   d.manifestAt(workload.Affinity, field, "requiredDuringSchedulingIgnoredDuringExecution", j),
-					Message: "the manifest's " + field,
+					Range:   d.manifestAt(field, "requiredDuringSchedulingIgnoredDuringExecution", j),
+					Message: "the manifest's " + strings.TrimPrefix(string(field), "affinity."),
 				})
 			}
 		}

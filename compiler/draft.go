@@ -118,17 +118,22 @@ func compareOrigins(a, b Origin) int {
 	return a.Range.Start.Compare(b.Range.Start)
 }
 
-// carries reports whether the template can carry the field, and reports a
-// finding for the origins if not.
+// carries reports whether the template can carry the field, or the part of the
+// affinity, and reports a finding for the origins if not.
 func (d *draft) carries(f workload.Field, origins ...Origin) bool {
-	if _, ok := d.t.Paths[f]; ok {
+	if _, ok := d.t.PathOf(f); ok {
 		return true
 	}
 	var can []string
-	for _, field := range workload.Fields {
-		if _, ok := d.t.Paths[field]; ok {
-			can = append(can, string(field))
-		}
+	for _, field := range d.t.Carries() {
+		can = append(can, string(field))
+	}
+	if _, some := d.t.Paths[workload.Affinity]; !some && strings.HasPrefix(string(f), string(workload.Affinity)) {
+		f = workload.Affinity
+	}
+	instead := "say it by those, or select the objects that its controller makes of it on the live surface"
+	if slices.Contains(workload.Fields, f) { // what "kinds" can name
+		instead = "say it by those, select the objects that its controller makes of it on the live surface, or, if the kind does have the field, give its path under \"kinds\""
 	}
 	carries := "no placement field at all"
 	if len(can) > 0 {
@@ -141,7 +146,7 @@ func (d *draft) carries(f workload.Field, origins ...Origin) bool {
 	o := origins[0]
 	d.report(finding{
 		rule: "compile/unsupported-field", policy: o.Policy, at: o.Range, related: relatedOrigins(origins[1:], "asks for it too"),
-		message: fmt.Sprintf("%s cannot carry %s, it carries %s; say it by those, select the objects that its controller makes of it on the live surface, or, if the kind does have the field, give its path under \"kinds\"", kind, f, carries),
+		message: fmt.Sprintf("%s cannot carry %s, it carries %s; %s", kind, f, carries, instead),
 	})
 	return false
 }
@@ -161,11 +166,11 @@ func relatedOrigins(origins []Origin, message string) []diag.Related {
 // manifestAt returns where the manifest has a placement field, or something
 // below it.
 func (d *draft) manifestAt(f workload.Field, below ...any) diag.Range {
-	base, ok := d.t.Paths[f]
+	path, ok := d.t.PathOf(f, below...)
 	if !ok {
 		return d.w.Source.At()
 	}
-	return d.w.Source.At(append(slices.Clone(base), below...)...)
+	return d.w.Source.At(path...)
 }
 
 // affinity returns the affinity of the result, to be written to.

@@ -55,7 +55,7 @@ func (d *draft) settlePreferred() {
 	for _, w := range changed {
 		origins = append(origins, w.origins...)
 	}
-	if !d.carries(workload.Affinity, uniqueOrigins(origins)...) {
+	if !d.carries(workload.NodeAffinity, uniqueOrigins(origins)...) {
 		return
 	}
 	d.nodeAffinity().PreferredDuringSchedulingIgnoredDuringExecution = out

@@ -26,7 +26,7 @@ func (d *draft) settleRequired() {
 		d.failed, d.final = true, selector
 		if len(d.required) > 0 {
 			d.report(finding{
-				rule: "workload/bad-node-affinity", at: d.manifestAt(workload.Affinity, "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"),
+				rule: "workload/bad-node-affinity", at: d.manifestAt(workload.NodeAffinity, "requiredDuringSchedulingIgnoredDuringExecution"),
 				message: fmt.Sprintf("the manifest's required node affinity cannot be read: %s", err),
 			})
 		}
@@ -38,7 +38,7 @@ func (d *draft) settleRequired() {
 		d.failed = true
 		if len(d.required) > 0 {
 			d.report(finding{
-				rule: "workload/contradiction", at: d.manifestAt(workload.Affinity, "nodeAffinity"),
+				rule: "workload/contradiction", at: d.manifestAt(workload.NodeAffinity),
 				message: "the manifest's own nodeSelector and node affinity exclude each other, so its pods can run nowhere; correct the manifest",
 			})
 		}
@@ -87,7 +87,7 @@ func (d *draft) writeRequired(needed []statement, added, selector nodeexpr.Expr,
 	if d.writeNodeSelector(needed, added) {
 		return
 	}
-	if !d.carries(workload.Affinity, statementOrigins(needed)...) {
+	if !d.carries(workload.NodeAffinity, statementOrigins(needed)...) {
 		d.failed = true
 		return
 	}
@@ -103,9 +103,9 @@ func (d *draft) writeRequired(needed []statement, added, selector nodeexpr.Expr,
 }
 
 // writeNodeSelector says the requirement by nodeSelector where the kind carries
-// that and no affinity, and it can be said so.
+// that and no node affinity, and it can be said so.
 func (d *draft) writeNodeSelector(needed []statement, added nodeexpr.Expr) bool {
-	_, affinity := d.t.Paths[workload.Affinity]
+	_, affinity := d.t.PathOf(workload.NodeAffinity)
 	_, selector := d.t.Paths[workload.NodeSelector]
 	if affinity || !selector {
 		return false
@@ -121,7 +121,7 @@ func (d *draft) writeNodeSelector(needed []statement, added nodeexpr.Expr) bool 
 	maps.Copy(d.after.NodeSelector, labels)
 	for _, group := range groupStatements(needed) {
 		value, _ := group[0].expr.AsLabels()
-		d.effect(string(workload.NodeSelector), value, "nodeSelector says exactly this, and the kind carries no affinity", statementOrigins(group)...)
+		d.effect(string(workload.NodeSelector), value, "nodeSelector says exactly this, and the kind carries no node affinity", statementOrigins(group)...)
 	}
 	return true
 }
@@ -202,7 +202,7 @@ func (d *draft) reportContradiction(selector, own, base nodeexpr.Expr, needed []
 			})
 			continue
 		}
-		manifest, field, at := own, "node affinity", d.manifestAt(workload.Affinity, "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
+		manifest, field, at := own, "node affinity", d.manifestAt(workload.NodeAffinity, "requiredDuringSchedulingIgnoredDuringExecution")
 		if excludes(selector, s.expr) {
 			manifest, field, at = selector, "nodeSelector", d.manifestAt(workload.NodeSelector)
 		}

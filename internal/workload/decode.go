@@ -176,7 +176,7 @@ func (d decoder) fields(object map[string]any, t *Template) PodFields {
 func (d decoder) affinity(object map[string]any, t *Template) *corev1.Affinity {
 	a := &corev1.Affinity{}
 	v := reflect.ValueOf(a).Elem()
-	for _, part := range []Field{nodeAffinity, podAffinity, podAntiAffinity} {
+	for _, part := range affinityParts {
 		path, ok := t.parts[part]
 		if !ok {
 			continue

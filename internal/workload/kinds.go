@@ -83,13 +83,6 @@ type templateDef struct {
 	labels pattern
 }
 
-// Parts of the affinity, for the kinds that have them in different places.
-const (
-	nodeAffinity    Field = "affinity.nodeAffinity"
-	podAffinity     Field = "affinity.podAffinity"
-	podAntiAffinity Field = "affinity.podAntiAffinity"
-)
-
 var defaultKinds = sync.OnceValue(func() *Kinds {
 	k, _ := NewKinds(nil)
 	return k

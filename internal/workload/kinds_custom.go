@@ -109,7 +109,7 @@ func dataKinds() []kindRow {
 				when: "spec", labels: "spec.inheritedMetadata.labels",
 				fields: map[Field]string{
 					NodeSelector: "spec.affinity.nodeSelector", Tolerations: "spec.affinity.tolerations", Affinity: "spec.affinity",
-					nodeAffinity: "spec.affinity.nodeAffinity", podAffinity: "spec.affinity.additionalPodAffinity", podAntiAffinity: "spec.affinity.additionalPodAntiAffinity",
+					NodeAffinity: "spec.affinity.nodeAffinity", PodAffinity: "spec.affinity.additionalPodAffinity", PodAntiAffinity: "spec.affinity.additionalPodAntiAffinity",
 					SpreadConstraints: "spec.topologySpreadConstraints", PriorityClassName: "spec.priorityClassName", SchedulerName: "spec.schedulerName",
 				},
 			}},
@@ -121,7 +121,7 @@ func dataKinds() []kindRow {
 			templates: []templateRow{{
 				when: "spec",
 				fields: at(at(at(below("spec", Tolerations, SpreadConstraints, SchedulerName),
-					PriorityClassName, "spec.podPriorityClassName"), Affinity, "spec.nodeAffinity"), nodeAffinity, "spec.nodeAffinity"),
+					PriorityClassName, "spec.podPriorityClassName"), Affinity, "spec.nodeAffinity"), NodeAffinity, "spec.nodeAffinity"),
 			}},
 			podLabels: map[string]string{"cluster-name": "{name}", "application": "spilo"},
 		},

@@ -239,3 +239,49 @@ spec: {workloadRef: {name: web}}
 		t.Error(diff)
 	}
 }
+
+func TestPathOf(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		apiVersion, kind string
+		carries          string
+		node, apart      string // where; empty if the kind has no place for it
+	}{
+		{
+			"acid.zalan.do/v1", "postgresql",
+			"[affinity.nodeAffinity tolerations topologySpreadConstraints priorityClassName schedulerName]",
+			"/spec/nodeAffinity/x", "",
+		},
+		{
+			"postgresql.cnpg.io/v1", "Cluster",
+			"[nodeSelector affinity tolerations topologySpreadConstraints priorityClassName schedulerName]",
+			"/spec/affinity/nodeAffinity/x", "/spec/affinity/additionalPodAntiAffinity/x",
+		},
+		{
+			"v1", "Pod",
+			"[nodeSelector affinity tolerations topologySpreadConstraints priorityClassName preemptionPolicy schedulerName]",
+			"/spec/affinity/nodeAffinity/x", "/spec/affinity/podAntiAffinity/x",
+		},
+		{"tekton.dev/v1", "Task", "[]", "", ""},
+	} {
+		t.Run(test.kind, func(t *testing.T) {
+			t.Parallel()
+			w, _, ok := FromObject(map[string]any{
+				"apiVersion": test.apiVersion, "kind": test.kind, "metadata": map[string]any{"name": "x"}, "spec": map[string]any{},
+			}, Options{}, Source{})
+			template := Template{}
+			if ok {
+				template = w.Templates[0]
+			}
+			if got := fmt.Sprint(template.Carries()); got != test.carries {
+				t.Errorf("carries %s, want %s", got, test.carries)
+			}
+			for field, want := range map[Field]string{NodeAffinity: test.node, PodAntiAffinity: test.apart} {
+				path, ok := template.PathOf(field, "x")
+				if ok != (want != "") || ok && path.Pointer() != want {
+					t.Errorf("%s is at %s (%v), want %q", field, path, ok, want)
+				}
+			}
+		})
+	}
+}

@@ -69,7 +69,7 @@ func placeAll(w *Workload) map[int]PodFields {
 				term := &n.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[j]
 				term.MatchExpressions = append(term.MatchExpressions, zone)
 			}
-			if t.parts == nil || t.parts[podAntiAffinity] != nil {
+			if t.parts == nil || t.parts[PodAntiAffinity] != nil {
 				if p.Affinity.PodAntiAffinity == nil {
 					p.Affinity.PodAntiAffinity = &corev1.PodAntiAffinity{}
 				}

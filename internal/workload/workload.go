@@ -8,6 +8,8 @@
 package workload
 
 import (
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kubectl-sched/kubectl-sched/internal/workload/ownership"
@@ -99,7 +101,8 @@ type Template struct {
 	// RunLabel is the label that tells one run's pods from another's (of a
 	// CronJob), or empty.
 	RunLabel string
-	// Paths are the placement fields that the template can carry, and where.
+	// Paths are the placement fields that the template can carry, and where;
+	// PathOf knows which parts of the affinity, too.
 	Paths map[Field]Path
 	// parts are the paths of the parts of the affinity, for the kinds that have
 	// them in different places; then Paths has their common parent.
@@ -137,6 +140,54 @@ const (
 
 // Fields lists every placement field, in the order in which they are reported.
 var Fields = []Field{NodeSelector, Affinity, Tolerations, SpreadConstraints, PriorityClassName, PreemptionPolicy, SchedulerName}
+
+// The parts of Affinity. Some kinds carry them in different places, or not all
+// of them.
+const (
+	NodeAffinity    Field = "affinity.nodeAffinity"
+	PodAffinity     Field = "affinity.podAffinity"
+	PodAntiAffinity Field = "affinity.podAntiAffinity"
+)
+
+var affinityParts = []Field{NodeAffinity, PodAffinity, PodAntiAffinity}
+
+// PathOf returns where the template carries a placement field or a part of the
+// affinity, or something below it; false if it cannot carry it.
+func (t *Template) PathOf(f Field, below ...any) (Path, bool) {
+	path, ok := t.Paths[f]
+	if part, isPart := strings.CutPrefix(string(f), string(Affinity)+"."); isPart {
+		if t.parts != nil {
+			path, ok = t.parts[f]
+		} else if path, ok = t.Paths[Affinity]; ok {
+			path = path.join(part)
+		}
+	}
+	if !ok {
+		return nil, false
+	}
+	return path.join(below...), true
+}
+
+// Carries lists the placement fields that the template can carry, in the order
+// of Fields; in place of Affinity its parts, where some cannot be carried.
+func (t *Template) Carries() []Field {
+	var out []Field
+	for _, f := range Fields {
+		if _, ok := t.Paths[f]; !ok {
+			continue
+		}
+		if f == Affinity && t.parts != nil && len(t.parts) < len(affinityParts) {
+			for _, part := range affinityParts {
+				if _, ok := t.parts[part]; ok {
+					out = append(out, part)
+				}
+			}
+			continue
+		}
+		out = append(out, f)
+	}
+	return out
+}
 
 // PodFields is the placement part of a pod spec, in the API's own types.
 type PodFields struct {

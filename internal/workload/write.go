@@ -141,13 +141,11 @@ func selectorAtoms(a, b map[string]any) []Path {
 
 // atomPath is where the object has an atom.
 func (t *Template) atomPath(atom Path) (Path, bool) {
-	field, _ := atom[0].(string)
-	if Field(field) == Affinity && t.parts != nil {
-		path, ok := t.parts[Field(fmt.Sprintf("%s.%s", atom[0], atom[1]))]
-		return path.join(atom[2:]...), ok
+	field := Field(fmt.Sprint(atom[0]))
+	if field == Affinity {
+		return t.PathOf(Field(fmt.Sprintf("%s.%s", atom[0], atom[1])), atom[2:]...)
 	}
-	path, ok := t.Paths[Field(field)]
-	return path.join(atom[1:]...), ok
+	return t.PathOf(field, atom[1:]...)
 }
 
 // leaf is one value that raw.pod sets.
