@@ -39,6 +39,7 @@ func Component(plan *compiler.Plan, set *workload.Set) ([]File, diag.Findings) {
 		return nil, append(findings, finding("input/encode", ComponentFile, err.Error()))
 	}
 	var files []File
+	guarded := ambiguous(set)
 	if objects != nil {
 		component.Resources = []string{ObjectsFile}
 		files = append(files, File{Name: ObjectsFile, After: objects})
@@ -47,7 +48,7 @@ func Component(plan *compiler.Plan, set *workload.Set) ([]File, diag.Findings) {
 		if written[i] == nil || len(written[i].Edits) == 0 {
 			continue
 		}
-		patches, err := patches(w, written[i], ambiguous(w, set))
+		patches, err := patches(w, written[i], guarded[w])
 		if err != nil {
 			findings = append(findings, diag.Finding{Rule: "input/encode", Severity: diag.Error, Subject: w.Ref(), Range: w.Source.At(), Message: err.Error()})
 		}
@@ -239,17 +240,34 @@ func pointer(path workload.Path) string {
 // takes for something else.
 func quoteName(name string) string { return strings.ReplaceAll(name, ".", `\.`) }
 
-// ambiguous reports whether kustomize could take another workload for this one:
+// ambiguous returns the workloads for which kustomize could take another one:
 // it matches a target also with the name that an object had before prefixes and
 // suffixes, and those of a kustomization that was compiled are not seen any
 // more. Then the patch checks the name by itself, so that a build fails rather
 // than placing the wrong pods.
-func ambiguous(w *workload.Workload, set *workload.Set) bool {
-	rendered := slices.ContainsFunc(set.Files, func(f *workload.File) bool {
-		return f.Name == w.Source.File && f.Mode == 0 && f.Name != "-"
-	})
-	return rendered && slices.ContainsFunc(set.Workloads, func(o *workload.Workload) bool {
-		return o != w && o.Group == w.Group && o.Kind == w.Kind && len(o.Name) > len(w.Name) &&
-			(strings.HasSuffix(o.Name, w.Name) || strings.HasPrefix(o.Name, w.Name))
-	})
+func ambiguous(set *workload.Set) map[*workload.Workload]bool {
+	rendered := map[string]bool{}
+	for _, f := range set.Files {
+		rendered[f.Name] = rendered[f.Name] || f.Mode == 0 && f.Name != "-"
+	}
+	type name struct{ group, kind, name string }
+	// partOf are the names that another is made of by a prefix or a suffix.
+	named, partOf := map[name]bool{}, map[name]bool{}
+	for _, w := range set.Workloads {
+		named[name{w.Group, w.Kind, w.Name}] = true
+	}
+	for _, w := range set.Workloads {
+		for i := 1; i < len(w.Name); i++ {
+			for _, part := range []string{w.Name[:i], w.Name[i:]} {
+				if n := (name{w.Group, w.Kind, part}); named[n] {
+					partOf[n] = true
+				}
+			}
+		}
+	}
+	out := map[*workload.Workload]bool{}
+	for _, w := range set.Workloads {
+		out[w] = rendered[w.Source.File] && partOf[name{w.Group, w.Kind, w.Name}]
+	}
+	return out
 }

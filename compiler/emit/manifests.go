@@ -2,10 +2,11 @@ package emit
 
 import (
 	"fmt"
-	"path"
-	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	"sigs.k8s.io/yaml"
 
@@ -31,24 +32,47 @@ const StreamFile = "manifests.yaml"
 // placement; the files are then not to be used.
 func Manifests(plan *compiler.Plan, set *workload.Set, arguments []string) ([]File, diag.Findings) {
 	edits, findings := fileEdits(plan, set)
-	files := make([]File, 0, len(set.Files))
+	where := newArguments(arguments)
+	var sources []*workload.File
+	var files []File
 	for _, f := range set.Files {
 		if IsObjectsFile(f.Data) && f.Mode != 0 {
 			continue
 		}
-		out := place(f, arguments)
+		sources = append(sources, f)
+		files = append(files, where.place(f))
+	}
+	errs := make([]error, len(files))
+	slots := yamledit.NewSlots()
+	atOnce(len(files), func(i int) {
+		f, out := sources[i], &files[i]
 		out.Before, out.After = nonNil(f.Data), nonNil(f.Data)
 		if e := edits[f.Name]; len(e) > 0 {
-			after, err := yamledit.ApplyAll(f.Data, e)
-			if err != nil {
-				findings = append(findings, finding("input/edit", f.Name, fmt.Sprintf("the placement cannot be written into the file: %v", err)))
-			}
-			out.After = after
+			out.After, errs[i] = yamledit.ApplyAll(f.Data, e, slots)
 		}
 		out.After = cutObjects(out.After)
-		files = append(files, out)
+	})
+	for i, err := range errs {
+		if err != nil {
+			findings = append(findings, finding("input/edit", sources[i].Name, fmt.Sprintf("the placement cannot be written into the file: %v", err)))
+		}
 	}
 	return files, findings
+}
+
+// atOnce calls f for each index below n, for several at a time, and returns
+// when all calls have.
+func atOnce(n int, f func(i int)) {
+	var next atomic.Int64
+	var wait sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), n) {
+		wait.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				f(i)
+			}
+		})
+	}
+	wait.Wait()
 }
 
 // fileEdits collects what the plan changes, by file and document.
@@ -81,43 +105,21 @@ func Write(plan *compiler.Plan, workloads []*workload.Workload, stamp workload.S
 		after[c.Workload][c.Template] = c.After
 	}
 	written := make([]*workload.Written, len(workloads))
-	var findings diag.Findings
-	for i, w := range workloads {
-		if after[w] == nil && w.Record == nil {
-			continue
+	errs := make([]error, len(workloads))
+	atOnce(len(workloads), func(i int) {
+		if w := workloads[i]; after[w] != nil || w.Record != nil {
+			written[i], errs[i] = w.Write(after[w], stamp)
 		}
-		out, err := w.Write(after[w], stamp)
-		if err != nil {
+	})
+	var findings diag.Findings
+	for i, err := range errs {
+		if w := workloads[i]; err != nil {
 			findings = append(findings, diag.Finding{
 				Rule: "compile/unsupported-field", Severity: diag.Error, Subject: w.Ref(), Range: w.Source.At(), Message: err.Error(),
 			})
-			continue
 		}
-		written[i] = out
 	}
 	return written, findings
-}
-
-// place says where a file goes: relative to the argument that named it.
-func place(f *workload.File, arguments []string) File {
-	if f.Mode == 0 {
-		return File{Name: StreamFile, Path: f.Name}
-	}
-	if slices.Contains(arguments, f.Name) {
-		return File{Name: filepath.Base(f.Name), Path: f.Name, Root: filepath.Dir(f.Name)}
-	}
-	best := filepath.Dir(f.Name)
-	for _, a := range arguments {
-		if rel, err := filepath.Rel(a, f.Name); err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
-			best = a
-			break
-		}
-	}
-	rel, err := filepath.Rel(best, f.Name)
-	if err != nil {
-		rel = filepath.Base(f.Name)
-	}
-	return File{Name: path.Clean(filepath.ToSlash(rel)), Path: f.Name, Root: best}
 }
 
 // Stream returns the files and the objects that the plan makes as one text of
@@ -168,8 +170,10 @@ func startsDocument(text []byte) bool {
 // the server wrote into them: those that a policy is about.
 func LiveManifests(plan *compiler.Plan) ([]byte, diag.Findings) {
 	var workloads []*workload.Workload
+	seen := map[*workload.Workload]bool{}
 	for _, c := range plan.Changes {
-		if !slices.Contains(workloads, c.Workload) {
+		if !seen[c.Workload] {
+			seen[c.Workload] = true
 			workloads = append(workloads, c.Workload)
 		}
 	}

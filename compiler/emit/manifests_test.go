@@ -2,6 +2,9 @@ package emit
 
 import (
 	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
 	"reflect"
 	"testing"
 
@@ -161,5 +164,80 @@ func TestDocumentShape(t *testing.T) {
 	}
 	if d := cmp.Diff(want, fields); d != "" {
 		t.Errorf("fields (-want +got):\n%s", d)
+	}
+}
+
+// Many files come out in the order of the set, each with its own placement,
+// whatever the number of documents in each.
+func TestManifestsOfManyFiles(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	const document = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: %s\nspec:\n  schedulerName: theirs # %[1]s\n"
+	for i := range 60 {
+		text := ""
+		for j := range 1 + i%4 {
+			text += fmt.Sprintf("---\n"+document, fmt.Sprintf("pod-%02d-%d", i, j))
+		}
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%02d.yaml", i)), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set, findings := workload.Read(t.Context(), workload.Input{Files: []string{dir}}, workload.Options{})
+	if len(findings) > 0 {
+		t.Fatal(findings)
+	}
+	p := &compiler.Plan{}
+	for _, w := range set.Workloads {
+		after := w.Templates[0].Pods
+		after.PriorityClassName = w.Name
+		p.Changes = append(p.Changes, compiler.Change{Workload: w, After: after})
+	}
+	files, findings := Manifests(p, set, []string{dir})
+	if len(findings) > 0 || len(files) != 60 {
+		t.Fatalf("%d files, %v", len(files), findings)
+	}
+	for i, f := range files {
+		if want := fmt.Sprintf("%02d.yaml", i); f.Name != want || f.Root != dir || string(f.Before) != string(set.Files[i].Data) {
+			t.Fatalf("file %d is %q of %q, want %q", i, f.Name, f.Root, want)
+		}
+		again := read(t, f.After)
+		if len(again.Workloads) != 1+i%4 {
+			t.Fatalf("%s has %d pods", f.Name, len(again.Workloads))
+		}
+		for j, w := range again.Workloads {
+			want := fmt.Sprintf("pod-%02d-%d", i, j)
+			if got := w.Templates[0].Current; w.Name != want || got.PriorityClassName != want || got.SchedulerName != "theirs" {
+				t.Fatalf("%s: %s has %+v, want %q", f.Name, w.Name, got, want)
+			}
+		}
+	}
+}
+
+func TestPlace(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		arguments []string
+		file      string
+		name      string
+		root      string
+	}{
+		{[]string{"a/x.yaml"}, "a/x.yaml", "x.yaml", "a"},
+		{[]string{"a"}, "a/b/x.yaml", "b/x.yaml", "a"},
+		{[]string{"a/"}, "a/b/x.yaml", "b/x.yaml", "a/"},
+		{[]string{"."}, "a/x.yaml", "a/x.yaml", "."},
+		{[]string{"b", "a", "a/b"}, "a/b/x.yaml", "b/x.yaml", "a"},
+		{[]string{"b", "a/b", "a"}, "a/b/x.yaml", "x.yaml", "a/b"},
+		{[]string{"a", "a"}, "a/x.yaml", "x.yaml", "a"},
+		{[]string{"aa"}, "a/x.yaml", "x.yaml", "a"},
+		{[]string{".", "../c"}, "../c/d/x.yaml", "d/x.yaml", "../c"},
+		{[]string{"."}, "../x.yaml", "x.yaml", ".."},
+		{[]string{".."}, "../x.yaml", "x.yaml", ".."},
+		{[]string{"/"}, "/a/x.yaml", "a/x.yaml", "/"},
+		{[]string{"/a"}, "/a/b/x.yaml", "b/x.yaml", "/a"},
+	} {
+		got := newArguments(test.arguments).place(&workload.File{Name: test.file, Mode: 0o644})
+		if got.Name != test.name || got.Root != test.root || got.Path != test.file {
+			t.Errorf("%v: %s is %q of %q, want %q of %q", test.arguments, test.file, got.Name, got.Root, test.name, test.root)
+		}
 	}
 }

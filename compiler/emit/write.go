@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 )
 
@@ -71,6 +70,7 @@ var ErrChangedMeanwhile = errors.New("the file was changed by someone else since
 // is inside the file's Root; permissions are kept.
 func Replace(ctx context.Context, disk FileSystem, files []File) (err error) {
 	var steps []step
+	targets := map[string]File{}
 	defer func() {
 		for _, s := range steps {
 			if s.temp != "" {
@@ -84,8 +84,10 @@ func Replace(ctx context.Context, disk FileSystem, files []File) (err error) {
 		}
 		s, err := prepare(ctx, disk, f)
 		if err == nil {
-			if i := slices.IndexFunc(steps, func(o step) bool { return o.target == s.target }); i >= 0 && !bytes.Equal(steps[i].file.After, f.After) {
-				err = fmt.Errorf("it is the same file as %s, which is to get another content", steps[i].file.Path)
+			if same, ok := targets[s.target]; ok && !bytes.Equal(same.After, f.After) {
+				err = fmt.Errorf("it is the same file as %s, which is to get another content", same.Path)
+			} else if !ok {
+				targets[s.target] = f
 			}
 		}
 		steps = append(steps, s)

@@ -328,7 +328,7 @@ func FuzzRead(f *testing.F) {
 			}
 			edits[w.Source.Document] = append(edits[w.Source.Document], out.Edits...)
 		}
-		with, err := yamledit.ApplyAll(src, edits)
+		with, err := yamledit.ApplyAll(src, edits, nil)
 		if err != nil {
 			return // a text that cannot be edited is refused, and left alone
 		}

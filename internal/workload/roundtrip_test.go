@@ -33,7 +33,7 @@ func rewrite(t testing.TB, set *Set, after func(*Workload) map[int]PodFields) st
 		}
 		edits[w.Source.Document] = append(edits[w.Source.Document], out.Edits...)
 	}
-	got, err := yamledit.ApplyAll(set.Files[0].Data, edits)
+	got, err := yamledit.ApplyAll(set.Files[0].Data, edits, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

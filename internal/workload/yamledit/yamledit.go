@@ -41,12 +41,22 @@ type Edit struct {
 //
 // Errors name what in the text cannot be edited.
 func Apply(src []byte, doc int, edits []Edit) ([]byte, error) {
-	return ApplyAll(src, map[int][]Edit{doc: edits})
+	return ApplyAll(src, map[int][]Edit{doc: edits}, nil)
 }
 
-// ApplyAll is Apply for several documents of one text at once. It works on
-// several at a time.
-func ApplyAll(src []byte, edits map[int][]Edit) ([]byte, error) {
+// Slots bounds how many documents are worked on at a time, by all calls that
+// share it: each may need many times the memory of its text.
+type Slots chan struct{}
+
+// NewSlots returns slots for as many documents as there are processors to work.
+func NewSlots() Slots { return make(Slots, runtime.GOMAXPROCS(0)) }
+
+// ApplyAll is Apply for several documents of one text at once. It works on as
+// many at a time as slots has room for; nil is for slots of its own.
+func ApplyAll(src []byte, edits map[int][]Edit, slots Slots) ([]byte, error) {
+	if slots == nil {
+		slots = NewSlots()
+	}
 	docs := yamldoc.Split(src)
 	todo := make([]int, 0, len(edits))
 	for i := range edits {
@@ -57,13 +67,17 @@ func ApplyAll(src []byte, edits map[int][]Edit) ([]byte, error) {
 	}
 	slices.Sort(todo)
 	texts, errs := make([][]byte, len(todo)), make([]error, len(todo))
-	work := func(n int) { texts[n], errs[n] = applyDoc(src, docs[todo[n]], edits[todo[n]]) }
+	work := func(n int) {
+		slots <- struct{}{}
+		defer func() { <-slots }()
+		texts[n], errs[n] = applyDoc(src, docs[todo[n]], edits[todo[n]])
+	}
 	if len(todo) == 1 {
 		work(0)
 	} else {
 		var next atomic.Int64
 		var wait sync.WaitGroup
-		for range min(runtime.GOMAXPROCS(0), len(todo)) {
+		for range min(cap(slots), len(todo)) {
 			wait.Go(func() {
 				for n := int(next.Add(1)) - 1; n < len(todo); n = int(next.Add(1)) - 1 {
 					work(n)

@@ -220,7 +220,7 @@ func TestApply(t *testing.T) {
 func TestApplyOtherDocuments(t *testing.T) {
 	t.Parallel()
 	src := "# one\na: 1\n---\na: 2 # two\n---\n{\"a\": 3}\n---\na: 4"
-	got, err := ApplyAll([]byte(src), map[int][]Edit{1: {setAt(int64(5), "b")}, 3: {setAt(int64(6), "b")}, 2: {setAt(int64(7), "b")}})
+	got, err := ApplyAll([]byte(src), map[int][]Edit{1: {setAt(int64(5), "b")}, 3: {setAt(int64(6), "b")}, 2: {setAt(int64(7), "b")}}, nil)
 	want := "# one\na: 1\n---\na: 2 # two\nb: 5\n---\n{\"a\": 3, \"b\": 7}\n---\na: 4\nb: 6"
 	if err != nil || string(got) != want {
 		t.Errorf("got %q, %v", got, err)
