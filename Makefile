@@ -18,12 +18,12 @@ help: ## list the targets
 .PHONY: build
 build: ## build the plugin into bin/ (first time about 4 minutes)
 	@[ -e $(BIN)/kubectl-sched ] || echo "building kubectl-sched: about 4 minutes the first time on two cores"
-	go build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/kubectl-sched ./cmd/kubectl-sched
+	go build -ldflags '$(LDFLAGS)' -o $(BIN)/kubectl-sched ./cmd/kubectl-sched
 
 .PHONY: sandbox
 sandbox: ## build the control plane on loopback into bin/ (first time about 10 minutes)
 	@[ -e $(SANDBOX) ] || echo "building sched-sandbox (API server, controllers, scheduler, etcd, kwok): about 10 minutes the first time on two cores"
-	go build -trimpath -ldflags "-s -w -X k8s.io/component-base/version.gitVersion=$$(go list -m -f '{{.Version}}' k8s.io/kubernetes)" -o $(SANDBOX) ./cmd/sched-sandbox
+	go build -ldflags "-s -w -X k8s.io/component-base/version.gitVersion=$$(go list -m -f '{{.Version}}' k8s.io/kubernetes)" -o $(SANDBOX) ./cmd/sched-sandbox
 
 .PHONY: demo
 demo: build sandbox ## the main job on a real API server, step by step; ends by itself

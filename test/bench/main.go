@@ -44,7 +44,7 @@ func run(ctx context.Context, args []string) error {
 	}
 	kubectl := filepath.Join(dir, "kubectl")
 	fmt.Fprintln(os.Stderr, "building kubectl as the baseline for start-up …")
-	if err := command(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", kubectl, "./test/bench/kubectl").Run(); err != nil {
+	if err := command(ctx, "go", "build", "-ldflags", "-s -w", "-o", kubectl, "./test/bench/kubectl").Run(); err != nil {
 		return fmt.Errorf("build kubectl: %w", err)
 	}
 
