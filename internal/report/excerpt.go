@@ -45,9 +45,10 @@ func excerpt(data []byte, r diag.Range, width int) (line, marks string, ok bool)
 // clip cuts the text to width columns so that the start of the mark shows.
 func clip(text []rune, start, end, width int) (line, marks string, ok bool) {
 	from, prefix := 0, ""
-	if len(text) > width {
+	// A mark behind the last character takes a column too.
+	if columns := max(len(text), start+1); columns > width {
 		// A third of the room goes to what stands before the mark.
-		from = min(max(0, start-width/3), len(text)-width+1)
+		from = min(max(0, start-width/3), columns-width+1)
 		from = max(from, 0)
 		if from > 0 {
 			prefix = "…"

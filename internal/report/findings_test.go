@@ -224,6 +224,7 @@ func TestColored(t *testing.T) {
 func FuzzExcerpt(f *testing.F) {
 	f.Add("a: b\n\tc", 2, 1, 2, 3, 40)
 	f.Add("\xff\x00\u0301", 1, 9, 1, 2, 12)
+	f.Add(strings.Repeat("0", 24), 1, 113, 24, -72, 12)
 	f.Fuzz(func(t *testing.T, text string, line, column, endLine, endColumn, width int) {
 		width = 20 + abs(width)%100
 		r := diag.Range{Start: diag.Pos{File: "f", Line: line, Column: column}, End: diag.Pos{File: "f", Line: endLine, Column: endColumn}}
