@@ -22,7 +22,7 @@ build: ## build the plugin into bin/ (first time about 4 minutes)
 
 .PHONY: sandbox
 sandbox: ## build the control plane on loopback into bin/ (first time about 10 minutes)
-	@[ -e $(SANDBOX) ] || echo "building sched-sandbox (API server, controllers, scheduler, etcd, kwok): about 10 minutes the first time on two cores"
+	@[ -e $(SANDBOX) ] || echo "building sched-sandbox (API server, controllers, scheduler, etcd, kwok): about 11 minutes the first time on two cores"
 	go build -ldflags "-s -w -X k8s.io/component-base/version.gitVersion=$$(go list -m -f '{{.Version}}' k8s.io/kubernetes)" -o $(SANDBOX) ./cmd/sched-sandbox
 
 .PHONY: demo
@@ -30,7 +30,7 @@ demo: build sandbox ## the main job on a real API server, step by step; ends by 
 	@test/demo/demo.sh
 
 .PHONY: test
-test: sandbox ## everything that CI holds the project to (first time about 25 minutes, then 6)
+test: sandbox ## everything that CI holds the project to (first time about 35 minutes, then 20)
 	@test/run.sh
 
 .PHONY: fuzz
