@@ -22,4 +22,4 @@ echo "== real: against API servers on loopback"
 go test -p 1 -timeout 25m $real
 
 echo "== fuzz smoke"
-test/fuzz.sh 5s
+test/fuzz.sh 3s
