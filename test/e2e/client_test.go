@@ -61,14 +61,20 @@ func until(ctx context.Context, what string, condition func(context.Context) (mi
 	defer cancel()
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
+	reason := errors.New("nothing known")
 	for {
 		missing, err := condition(ctx)
-		if err == nil && missing == "" {
+		switch {
+		case err == nil && missing == "":
 			return nil
+		case err == nil:
+			reason = errors.New(missing)
+		case ctx.Err() == nil:
+			reason = err
 		}
 		select {
 		case <-ctx.Done():
-			return errors.Join(fmt.Errorf("not in time: %s: %s", what, missing), err)
+			return fmt.Errorf("not in time: %s: %w", what, reason)
 		case <-tick.C:
 		}
 	}

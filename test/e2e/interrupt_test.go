@@ -77,10 +77,7 @@ func (j *job) policy(t *testing.T, file string) {
 
 // command is a run of the plugin with the kubeconfig of the name.
 func (j *job) command(ctx context.Context, kubeconfig string, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, plugin, args...)
-	cmd.Dir = j.dir
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+j.path(kubeconfig), "HOME="+j.dir, "NO_COLOR=1")
-	return cmd
+	return pluginCommand(ctx, j.dir, j.path(kubeconfig), args...)
 }
 
 // run runs the plugin past all gates, and fails the test if it fails.

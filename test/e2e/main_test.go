@@ -67,6 +67,14 @@ func buildPlugin(dir string) (string, error) {
 	return target, nil
 }
 
+// pluginCommand is a run of the plugin in a folder.
+func pluginCommand(ctx context.Context, dir, kubeconfig string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, plugin, args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "HOME="+dir, "NO_COLOR=1")
+	return cmd
+}
+
 // world is a control plane with nodes that tests can add to.
 type world struct {
 	*sandbox.Sandbox
