@@ -73,8 +73,10 @@ func (a *Applier) examineClasses(ctx context.Context, in *intent, cs *ChangeSet)
 		}
 		change := ClassChange{Name: name, Action: Delete, Before: class}
 		if users := used[name]; len(users) > 0 {
-			findings = append(findings, diag.Finding{Rule: "apply/class-in-use", Severity: diag.Warning, Subject: "PriorityClass " + name,
-				Message: fmt.Sprintf("no policy of the set asks for it any more, but %s still names it; it is kept until nothing does", users[0])})
+			findings = append(findings, diag.Finding{
+				Rule: "apply/class-in-use", Severity: diag.Warning, Subject: "PriorityClass " + name,
+				Message: fmt.Sprintf("no policy of the set asks for it any more, but %s still names it; it is kept until nothing does", users[0]),
+			})
 			change.Action, change.After = Keep, class
 		} else if !in.prune {
 			change.Action, change.After = Keep, class
@@ -95,8 +97,10 @@ func compareClass(set Set, wanted wantedClass, live *schedulingv1.PriorityClass)
 	equal := live.Value == after.Value && preemption(live) == preemption(after)
 	if live.Labels[applySetPartOf] != set.ApplySetID() {
 		change.Action = Refuse
-		f := &diag.Finding{Rule: "apply/class-exists", Severity: diag.Info, Subject: "PriorityClass " + after.Name,
-			Message: "it was made by somebody else and is the same; it is used as it is"}
+		f := &diag.Finding{
+			Rule: "apply/class-exists", Severity: diag.Info, Subject: "PriorityClass " + after.Name,
+			Message: "it was made by somebody else and is the same; it is used as it is",
+		}
 		if !equal {
 			f.Severity = diag.Error
 			f.Message = fmt.Sprintf("it exists with value %d and preemptionPolicy %s, made by somebody else, and the policy asks for %d and %s", live.Value, preemption(live), after.Value, preemption(after))
@@ -110,8 +114,10 @@ func compareClass(set Set, wanted wantedClass, live *schedulingv1.PriorityClass)
 	switch {
 	case !equal:
 		change.Action = Replace
-		return change, &diag.Finding{Rule: "apply/class-replaced", Severity: diag.Warning, Subject: "PriorityClass " + after.Name,
-			Message: fmt.Sprintf("its value goes from %d to %d, which the API allows only by making it anew; running pods keep the old priority", live.Value, after.Value)}
+		return change, &diag.Finding{
+			Rule: "apply/class-replaced", Severity: diag.Warning, Subject: "PriorityClass " + after.Name,
+			Message: fmt.Sprintf("its value goes from %d to %d, which the API allows only by making it anew; running pods keep the old priority", live.Value, after.Value),
+		}
 	case live.Description != after.Description || live.GlobalDefault != after.GlobalDefault || live.Labels[ownership.SetLabel] != set.Label():
 		change.Action = Update
 	default:

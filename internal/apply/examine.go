@@ -177,24 +177,32 @@ func (a *Applier) mayChange(in *intent, set Set, t *target, written *workload.Wr
 	w := t.w
 	if label, ok := w.Labels[ownership.SetLabel]; ok && label != set.Label() {
 		other := setOfLabel(label)
-		return diag.Finding{Rule: "apply/other-set", Severity: diag.Error, Subject: w.Ref(),
+		return diag.Finding{
+			Rule: "apply/other-set", Severity: diag.Error, Subject: w.Ref(),
 			Message: fmt.Sprintf("it belongs to set %q in namespace %q, and only one set may place a workload", other.Name, other.Namespace),
-			Fix:     &diag.Fix{Message: fmt.Sprintf("let one of the sets not match it, or take it out of the other first (kubectl sched apply or delete --set %s)", other.Name)}}, true
+			Fix:     &diag.Fix{Message: fmt.Sprintf("let one of the sets not match it, or take it out of the other first (kubectl sched apply or delete --set %s)", other.Name)},
+		}, true
 	}
 	if w.Record != nil && w.Record.UID == "" {
-		return diag.Finding{Rule: "apply/rendered", Severity: diag.Error, Subject: w.Ref(),
+		return diag.Finding{
+			Rule: "apply/rendered", Severity: diag.Error, Subject: w.Ref(),
 			Message: "its placement was compiled into its manifest, which would undo a change made here",
-			Fix:     &diag.Fix{Message: "compile the manifest again (kubectl sched compile --in-place) and apply that"}}, true
+			Fix:     &diag.Fix{Message: "compile the manifest again (kubectl sched compile --in-place) and apply that"},
+		}, true
 	}
 	if w.Record != nil && !ours {
-		return diag.Finding{Rule: "apply/unknown-set", Severity: diag.Error, Subject: w.Ref(),
+		return diag.Finding{
+			Rule: "apply/unknown-set", Severity: diag.Error, Subject: w.Ref(),
 			Message: fmt.Sprintf("it has fields of a set that cannot be told, because its label %q is gone", ownership.SetLabel),
-			Fix:     &diag.Fix{Message: fmt.Sprintf("label it again with the name of its set: kubectl label … %s=NAME", ownership.SetLabel)}}, true
+			Fix:     &diag.Fix{Message: fmt.Sprintf("label it again with the name of its set: kubectl label … %s=NAME", ownership.SetLabel)},
+		}, true
 	}
 	immutable := slices.ContainsFunc(w.Templates, func(t workload.Template) bool { return t.Immutable })
 	if immutable {
-		return diag.Finding{Rule: nextRun, Severity: diag.Info, Subject: w.Ref(),
-			Message: "its pods cannot be changed once it exists; the policies apply to the next run"}, true
+		return diag.Finding{
+			Rule: nextRun, Severity: diag.Info, Subject: w.Ref(),
+			Message: "its pods cannot be changed once it exists; the policies apply to the next run",
+		}, true
 	}
 	// Taking back what is ours never makes a new fight.
 	if written.Record == nil && in.withdrawKept {

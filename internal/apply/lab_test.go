@@ -56,8 +56,10 @@ func labOn(t *testing.T, sb *sandbox.Sandbox) *lab {
 	}
 	name := strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(t.Name()))
 	name = fmt.Sprintf("%.20s-%x", name, sha256.Sum256([]byte(t.Name())))[:30]
-	l := &lab{T: t, client: client, config: config, namespace: name, set: Set{Name: name, Namespace: DefaultNamespace},
-		scope: Scope{Folders: []string{"placement"}, Namespaces: []string{name}}}
+	l := &lab{
+		T: t, client: client, config: config, namespace: name, set: Set{Name: name, Namespace: DefaultNamespace},
+		scope: Scope{Folders: []string{"placement"}, Namespaces: []string{name}},
+	}
 	_, err = client.Kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -199,10 +201,12 @@ func (l *lab) request(a *Applier, edits ...edit) Request {
 				matched = e(w, &fields) || matched
 			}
 			if matched {
-				plan.Changes = append(plan.Changes, compiler.Change{Workload: w, Template: i, Policies: []string{"test"}, After: fields,
+				plan.Changes = append(plan.Changes, compiler.Change{
+					Workload: w, Template: i, Policies: []string{"test"}, After: fields,
 					Effects: []compiler.Effect{
 						{Field: "tolerations", Origins: []compiler.Origin{{Policy: "test", Range: diag.At(diag.Pos{File: "placement/test.cue", Line: 7, Column: 3})}}},
-					}})
+					},
+				})
 			}
 		}
 	}

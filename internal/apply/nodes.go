@@ -121,9 +121,11 @@ func compareTaint(node *corev1.Node, ours []corev1.Taint, w wantedTaint) (*NodeC
 	case node.Spec.Taints[at].Value == w.taint.Value:
 		return nil, nil
 	default:
-		f := &diag.Finding{Rule: "apply/taint-conflict", Severity: diag.Error, Subject: "Node " + node.Name,
+		f := &diag.Finding{
+			Rule: "apply/taint-conflict", Severity: diag.Error, Subject: "Node " + node.Name,
 			Message: fmt.Sprintf("it has the taint %s, put there by somebody else, and pool %q asks for %s", node.Spec.Taints[at].ToString(), w.pool, w.taint.ToString()),
-			Fix:     &diag.Fix{Message: "remove that taint, or give the pool a taint with another key"}}
+			Fix:     &diag.Fix{Message: "remove that taint, or give the pool a taint with another key"},
+		}
 		if len(w.origins) > 0 {
 			f.Policy, f.Range = w.origins[0].Policy, w.origins[0].Range
 		}

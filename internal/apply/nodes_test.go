@@ -99,8 +99,10 @@ func TestTaintOfAnotherValueIsAConflict(t *testing.T) {
 	a := l.applier(nil)
 	l.node(l.namespace, corev1.Taint{Key: "pool", Value: "theirs", Effect: corev1.TaintEffectNoSchedule})
 	r := l.request(a)
-	r.Plan.Nodes = []compiler.NodeEffect{{Pool: "gpu", ManagedBy: policy.ManagedLive, Members: []string{l.namespace},
-		Taint: corev1.Taint{Key: "pool", Value: "gpu", Effect: corev1.TaintEffectNoSchedule}}}
+	r.Plan.Nodes = []compiler.NodeEffect{{
+		Pool: "gpu", ManagedBy: policy.ManagedLive, Members: []string{l.namespace},
+		Taint: corev1.Taint{Key: "pool", Value: "gpu", Effect: corev1.TaintEffectNoSchedule},
+	}}
 	_, findings, err := a.Prepare(t.Context(), r)
 	if err != nil || len(findings) != 1 || findings[0].Rule != "apply/taint-conflict" {
 		t.Errorf("findings are %v, %v", findings, err)

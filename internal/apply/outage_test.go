@@ -161,8 +161,10 @@ func TestMissingPermissionsStopBeforeTheFirstWrite(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	u := l.create(deployment("web"))
-	read := []rbacv1.PolicyRule{rule("get,list", "", "pods", "configmaps"), rule("get,list", "batch", "jobs", "cronjobs"),
-		rule("get,list", "apps", "deployments", "daemonsets", "statefulsets", "replicasets")}
+	read := []rbacv1.PolicyRule{
+		rule("get,list", "", "pods", "configmaps"), rule("get,list", "batch", "jobs", "cronjobs"),
+		rule("get,list", "apps", "deployments", "daemonsets", "statefulsets", "replicasets"),
+	}
 	user := l.as("reader-"+l.namespace, read...)
 	user.set.Namespace = l.namespace
 	_, findings := user.prepare(user.applier(nil), matching(tolerate("gpu"), "web"))

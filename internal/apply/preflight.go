@@ -45,11 +45,15 @@ func (a *Applier) Preflight(ctx context.Context, cs *ChangeSet) (diag.Findings, 
 	var findings diag.Findings
 	switch {
 	case minor < oldestMinor:
-		findings = append(findings, diag.Finding{Rule: "apply/version", Severity: diag.Error,
-			Message: fmt.Sprintf("the API server is version 1.%d, and live apply needs 1.%d or later; compile into manifests instead", minor, oldestMinor)})
+		findings = append(findings, diag.Finding{
+			Rule: "apply/version", Severity: diag.Error,
+			Message: fmt.Sprintf("the API server is version 1.%d, and live apply needs 1.%d or later; compile into manifests instead", minor, oldestMinor),
+		})
 	case minor < builtMinor-1 || minor > builtMinor+1:
-		findings = append(findings, diag.Finding{Rule: "apply/version", Severity: diag.Warning,
-			Message: fmt.Sprintf("the API server is version 1.%d, and this kubectl-sched is made for 1.%d to 1.%d", minor, builtMinor-1, builtMinor+1)})
+		findings = append(findings, diag.Finding{
+			Rule: "apply/version", Severity: diag.Warning,
+			Message: fmt.Sprintf("the API server is version 1.%d, and this kubectl-sched is made for 1.%d to 1.%d", minor, builtMinor-1, builtMinor+1),
+		})
 	}
 	for _, p := range a.permissions(cs) {
 		allowed, reason, err := a.allowed(ctx, p)

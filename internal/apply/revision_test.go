@@ -19,8 +19,10 @@ func large() *Revision {
 	random := rand.New(rand.NewPCG(1, 2))
 	r := &Revision{Format: revisionFormat, Number: 3, Cause: "apply", Tool: "test", Scope: Scope{Folders: []string{"placement"}}}
 	for i := range 40_000 {
-		r.Items = append(r.Items, Item{Version: "v1", Kind: "Pod", Namespace: "n", Name: fmt.Sprintf("p%d", i), UID: types.UID(fmt.Sprintf("%x-%x", random.Uint64(), random.Uint64())),
-			Record: &ownership.Record{Version: 1, Fields: []ownership.Field{{Path: "/spec/x", Wrote: fmt.Sprintf("%x", random.Uint64())}}}})
+		r.Items = append(r.Items, Item{
+			Version: "v1", Kind: "Pod", Namespace: "n", Name: fmt.Sprintf("p%d", i), UID: types.UID(fmt.Sprintf("%x-%x", random.Uint64(), random.Uint64())),
+			Record: &ownership.Record{Version: 1, Fields: []ownership.Field{{Path: "/spec/x", Wrote: fmt.Sprintf("%x", random.Uint64())}}},
+		})
 	}
 	return r
 }

@@ -56,8 +56,10 @@ func (a *Applier) WaitFor(ctx context.Context, changes []*WorkloadChange, timeou
 	})
 	if wait.Interrupted(err) && ctx.Err() == nil {
 		for _, change := range pending {
-			findings = append(findings, diag.Finding{Rule: "apply/rollout", Severity: diag.Error, Subject: change.Workload.Ref(),
-				Message: fmt.Sprintf("its rollout is not complete after %s: %s", timeout, last[change.Workload.Ref()])})
+			findings = append(findings, diag.Finding{
+				Rule: "apply/rollout", Severity: diag.Error, Subject: change.Workload.Ref(),
+				Message: fmt.Sprintf("its rollout is not complete after %s: %s", timeout, last[change.Workload.Ref()]),
+			})
 		}
 		return findings, nil
 	}

@@ -50,8 +50,10 @@ func (a *Applier) PrepareUndo(ctx context.Context, state *State, to *Revision) (
 			return nil, findings, err
 		}
 		if w == nil {
-			findings = append(findings, diag.Finding{Rule: "apply/gone", Severity: diag.Warning, Subject: item.Ref(),
-				Message: fmt.Sprintf("it was part of revision %d and does not exist any more", to.Number)})
+			findings = append(findings, diag.Finding{
+				Rule: "apply/gone", Severity: diag.Warning, Subject: item.Ref(),
+				Message: fmt.Sprintf("it was part of revision %d and does not exist any more", to.Number),
+			})
 			continue
 		}
 		seen[types.UID(w.UID)] = true

@@ -88,9 +88,6 @@ func (f *manifestFlags) addTo(flags *pflag.FlagSet) {
 	flags.StringVar(&f.maxFileSize, "max-file-size", resource.NewQuantity(workload.DefaultMaxFileSize, resource.BinarySI).String(), "How large one file of manifests may be")
 }
 
-// given reports whether the user named any manifests.
-func (f *manifestFlags) given() bool { return len(f.files) > 0 || f.kustomize != "" }
-
 // manifestOptions are resolved manifestFlags.
 type manifestOptions struct {
 	input       workload.Input
