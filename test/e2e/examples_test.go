@@ -24,6 +24,8 @@ type example struct {
 	// rendered creates the compiled manifests. Pods that had run before, without
 	// the policies, would have bound their volumes elsewhere.
 	rendered bool
+	// triggered are CronJobs that run once now, as Jobs of the same name.
+	triggered []string
 	// namespaces narrow a set whose policies select in all namespaces.
 	namespaces string
 	landings   []landing
@@ -70,12 +72,17 @@ var examples = map[string]example{
 	},
 	"daemonset-except-pool": {landings: []landing{
 		// All nodes but the two that are rented.
-		{workload: "observability/ds/node-agent", by: "node", count: 19, most: 1},
+		{workload: "observability/ds/node-agent", by: "node", count: 22, most: 1},
 		{workload: "observability/ds/node-agent", by: "example.com/provider", only: []string{"<none>"}},
 		{workload: "observability/deploy/agent-gateway", by: "node", count: 2, most: 1},
 	}},
-	// Nothing runs before midnight.
-	"nightly-batch": {},
+	"nightly-batch": {
+		triggered: []string{"reports/cronjob/sales-report", "billing/cronjob/invoices"},
+		landings: []landing{
+			{workload: "reports/job/sales-report", by: "pool", only: []string{"batch"}, count: 1},
+			{workload: "billing/job/invoices", by: "pool", only: []string{"general", "batch", "windows"}, count: 16},
+		},
+	},
 }
 
 // TestExamples creates the manifests of every example, applies its policies to
@@ -174,6 +181,9 @@ func testExample(t *testing.T, c *client, kubeconfig, name string, x example) {
 	if !x.rendered {
 		mustRun(t, dir, kubeconfig, append([]string{"apply", "--force-conflicts"}, args...)...)
 	}
+	for _, name := range x.triggered {
+		c.trigger(t, name)
+	}
 	for _, want := range x.landings {
 		want.check(t.Context(), t, c)
 	}
@@ -195,6 +205,26 @@ func createWithSurroundings(t *testing.T, c *client, object *unstructured.Unstru
 	}
 	if err := c.create(t.Context(), object); err != nil {
 		t.Fatalf("%s %s: %v", object.GetKind(), object.GetName(), err)
+	}
+}
+
+// trigger makes a Job of a CronJob, as "kubectl create job --from" does.
+func (c *client) trigger(t *testing.T, name string) {
+	t.Helper()
+	cron, err := c.get(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec, _, err := unstructured.NestedMap(cron.Object, "spec", "jobTemplate", "spec")
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "batch/v1", "kind": "Job", "spec": spec,
+		"metadata": map[string]any{"name": cron.GetName(), "namespace": cron.GetNamespace()},
+	}}
+	if err := c.create(t.Context(), job); err != nil {
+		t.Fatal(err)
 	}
 }
 
