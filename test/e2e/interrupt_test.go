@@ -81,13 +81,12 @@ func (j *job) command(ctx context.Context, kubeconfig string, args ...string) *e
 }
 
 // run runs the plugin past all gates, and fails the test if it fails.
-func (j *job) run(t *testing.T, args ...string) string {
+func (j *job) run(t *testing.T, args ...string) {
 	t.Helper()
 	out, err := j.command(t.Context(), "direct", args...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("kubectl-sched %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
-	return string(out)
 }
 
 // objects returns the workloads by name.
