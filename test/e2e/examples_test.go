@@ -33,7 +33,7 @@ type example struct {
 
 var examples = map[string]example{
 	"web-spot-fallback": {cluster: "prod-eu", packageName: "shop", landings: []landing{
-		{workload: "shop/deploy/storefront", by: "pool", only: []string{"spot", "general"}, count: 6}, // spot is preferred: no promise,
+		{workload: "shop/deploy/storefront", by: "pool", only: []string{"spot"}, count: 6},
 		{workload: "shop/deploy/storefront", by: "zone", skew: 1, most: 2},
 		{workload: "shop/deploy/checkout", by: "pool", only: []string{"general"}, count: 3},
 		{workload: "shop/deploy/checkout", by: "zone", most: 1},
