@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/kubectl-sched/kubectl-sched/internal/workload/ownership"
+	"github.com/kubectl-sched/kubectl-sched/internal/workload/plain"
 	"github.com/kubectl-sched/kubectl-sched/internal/workload/yamledit"
 )
 
@@ -84,21 +85,21 @@ func (w *Workload) Write(after map[int]PodFields, stamp Stamp) (*Written, error)
 // writes returns what changes of a template.
 func (t *Template) writes(base map[string]any, after PodFields) ([]ownership.Write, error) {
 	var out []ownership.Write
-	plain := after
-	plain.Raw = nil
-	if !reflect.DeepEqual(plain, t.Pods) {
+	typed := after
+	typed.Raw = nil
+	if !reflect.DeepEqual(typed, t.Pods) {
 		before, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&t.Pods)
 		if err != nil {
 			return nil, err
 		}
-		wanted, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&plain)
+		wanted, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&typed)
 		if err != nil {
 			return nil, err
 		}
 		for _, atom := range append(slices.Clone(atoms), selectorAtoms(before, wanted)...) {
 			old, _ := Lookup(before, atom...)
 			value, _ := Lookup(wanted, atom...)
-			if ownership.Equal(old, value) {
+			if plain.Equal(old, value) {
 				continue
 			}
 			path, ok := t.atomPath(atom)
@@ -198,7 +199,7 @@ func plainNumbers(v any) any {
 // raw and its successor as our API types know them: what they do not know of raw
 // stays.
 func merge(raw, old, value any) any {
-	if ownership.Equal(old, value) {
+	if plain.Equal(old, value) {
 		return raw
 	}
 	switch v := value.(type) {
@@ -247,7 +248,7 @@ func mergeElements(raw, old, value []any) []any {
 			}
 		}
 	}
-	match(ownership.Equal)
+	match(plain.Equal)
 	match(shareEntry)
 	for j, e := range value {
 		if !found[j] {
@@ -265,7 +266,7 @@ func shareEntry(a, b any) bool {
 		return false
 	}
 	for k, v := range m {
-		if w, ok := n[k]; ok && ownership.Equal(v, w) {
+		if w, ok := n[k]; ok && plain.Equal(v, w) {
 			return true
 		}
 	}
@@ -310,7 +311,7 @@ func difference(old, now any, path Path) (yamledit.Edit, bool) {
 		if n < len(path) && inOld && inNow && sameShape(a, b) {
 			continue
 		}
-		if inOld == inNow && ownership.Equal(a, b) {
+		if inOld == inNow && plain.Equal(a, b) {
 			return yamledit.Edit{}, false
 		}
 		return yamledit.Edit{Path: path[:n], Value: b, Delete: !inNow}, true

@@ -3,6 +3,8 @@ package ownership
 import (
 	"cmp"
 	"slices"
+
+	"github.com/kubectl-sched/kubectl-sched/internal/workload/plain"
 )
 
 // A Write is one field that is to be ours: what there was without us, and what
@@ -25,7 +27,7 @@ type Write struct {
 func Build(object map[string]any, writes []Write) *Record {
 	r := &Record{Version: version}
 	for _, w := range writes {
-		if Equal(w.Before, w.After) {
+		if plain.Equal(w.Before, w.After) {
 			continue
 		}
 		f := Field{Path: w.Path, Template: w.Template, Before: w.Before, Wrote: w.After}
@@ -62,7 +64,7 @@ func Apply(object map[string]any, writes []Write, text string) map[string]any {
 	var v any = object
 	for _, w := range writes {
 		switch tokens := Tokens(w.Path); {
-		case Equal(w.Before, w.After):
+		case plain.Equal(w.Before, w.After):
 		case w.After == nil:
 			v = without(v, tokens)
 		default:

@@ -1,5 +1,7 @@
 package ownership
 
+import "github.com/kubectl-sched/kubectl-sched/internal/workload/plain"
+
 // An Edited is a field that we wrote and that somebody has changed since, so
 // that what was there before cannot be put back, or not all of it.
 type Edited struct {
@@ -53,7 +55,7 @@ func withdraw(v any, f Field) (any, *Edited) {
 		return prune(v, tokens, f.Made, f.Null), nil // somebody has done it for us
 	case !there || f.Wrote == nil:
 		return v, edited
-	case Equal(now, f.Wrote):
+	case plain.Equal(now, f.Wrote):
 		return restore(v, tokens, f, f.Before), nil
 	}
 	current, isList := now.([]any)
@@ -126,7 +128,7 @@ func subtract(a, b []any) []any {
 next:
 	for _, e := range a {
 		for i, f := range b {
-			if !used[i] && Equal(e, f) {
+			if !used[i] && plain.Equal(e, f) {
 				used[i] = true
 				continue next
 			}
@@ -183,7 +185,7 @@ func insert(list []any, e any, before []any) []any {
 
 func index(list []any, e any) int {
 	for i, f := range list {
-		if Equal(e, f) {
+		if plain.Equal(e, f) {
 			return i
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/kubectl-sched/kubectl-sched/internal/workload/plain"
 	"github.com/kubectl-sched/kubectl-sched/internal/workload/yamldoc"
 )
 
@@ -29,7 +30,7 @@ func (w *writer) diff(p place, old, target any) error {
 	if n.Kind == yamldoc.Alias {
 		return w.alias(p, old, target)
 	}
-	if equal(old, target) {
+	if plain.Equal(old, target) {
 		return w.keep(p)
 	}
 	if n.Anchor != "" {
@@ -78,7 +79,7 @@ func (w *writer) alias(p place, old, target any) error {
 	} else if w.within(p.node.Target) {
 		now = gone{}
 	}
-	if _, lost := now.(gone); !lost && equal(now, target) {
+	if _, lost := now.(gone); !lost && plain.Equal(now, target) {
 		return nil
 	}
 	return w.replaceValue(p, target)
@@ -225,10 +226,10 @@ func (w *writer) mapping(p place, old, target map[string]any) (bool, error) {
 			e.remove = expand
 		} else if key, ok := yamldoc.KeyOf(k); ok {
 			value, stays := target[key]
-			if stays && merges && !expand && !equal(old[key], value) {
+			if stays && merges && !expand && !plain.Equal(old[key], value) {
 				// What overrode a merge goes when the merge says the same.
 				brought, ok := w.merged(n, key)
-				stays = !ok || !equal(brought, value)
+				stays = !ok || !plain.Equal(brought, value)
 			}
 			e.key, e.remove = key, !stays
 		}
@@ -239,7 +240,7 @@ func (w *writer) mapping(p place, old, target map[string]any) (bool, error) {
 	}
 	var add []string
 	for _, k := range slices.Sorted(maps.Keys(target)) {
-		if v, was := old[k]; !own[k] && (expand || !was || !equal(v, target[k])) {
+		if v, was := old[k]; !own[k] && (expand || !was || !plain.Equal(v, target[k])) {
 			add = append(add, k)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/kubectl-sched/kubectl-sched/internal/workload/plain"
 	"github.com/kubectl-sched/kubectl-sched/internal/workload/yamldoc"
 )
 
@@ -307,7 +308,7 @@ func TestAnyEdits(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v\n%s\n%v", err, src, edits)
 		}
-		if !equal(decode(t, string(got)), want) {
+		if !plain.Equal(decode(t, string(got)), want) {
 			t.Fatalf("%s\n%s", src, got)
 		}
 	})

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/kubectl-sched/kubectl-sched/internal/workload/plain"
 )
 
 // set returns v with the edit made at the path. It copies what it changes and
@@ -105,45 +107,6 @@ func normal(v any) (any, error) {
 	return nil, fmt.Errorf("a value of type %T is not plain JSON", v)
 }
 
-// equal reports whether two plain values are the same; numbers are compared by
-// their value.
-func equal(a, b any) bool {
-	switch a := a.(type) {
-	case map[string]any:
-		m, ok := b.(map[string]any)
-		if !ok || len(a) != len(m) {
-			return false
-		}
-		for k, v := range a {
-			w, ok := m[k]
-			if !ok || !equal(v, w) {
-				return false
-			}
-		}
-		return true
-	case []any:
-		list, ok := b.([]any)
-		if !ok || len(a) != len(list) {
-			return false
-		}
-		for i, v := range a {
-			if !equal(v, list[i]) {
-				return false
-			}
-		}
-		return true
-	case int64:
-		if f, ok := b.(float64); ok {
-			return float64(a) == f
-		}
-	case float64:
-		if i, ok := b.(int64); ok {
-			return a == float64(i)
-		}
-	}
-	return a == b
-}
-
 func typeName(v any) string {
 	switch v.(type) {
 	case map[string]any:
@@ -189,11 +152,11 @@ const alignLimit = 1 << 20
 // equal ones, then those that resemble each other.
 func align(old, wanted []any) []step {
 	first := 0
-	for first < len(old) && first < len(wanted) && equal(old[first], wanted[first]) {
+	for first < len(old) && first < len(wanted) && plain.Equal(old[first], wanted[first]) {
 		first++
 	}
 	last := 0
-	for last < len(old)-first && last < len(wanted)-first && equal(old[len(old)-1-last], wanted[len(wanted)-1-last]) {
+	for last < len(old)-first && last < len(wanted)-first && plain.Equal(old[len(old)-1-last], wanted[len(wanted)-1-last]) {
 		last++
 	}
 	var steps []step
@@ -263,7 +226,7 @@ func bestMatches(o, n []any) []step {
 
 // likeness is 1000 for equal values, and less for maps that share entries.
 func likeness(a, b any) int {
-	if equal(a, b) {
+	if plain.Equal(a, b) {
 		return 1000
 	}
 	m, ok := a.(map[string]any)
@@ -273,7 +236,7 @@ func likeness(a, b any) int {
 	}
 	same := 0
 	for k, v := range m {
-		if w, ok := n[k]; ok && equal(v, w) {
+		if w, ok := n[k]; ok && plain.Equal(v, w) {
 			same++
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/kubectl-sched/kubectl-sched/internal/workload/plain"
 	"github.com/kubectl-sched/kubectl-sched/internal/workload/yamldoc"
 )
 
@@ -120,7 +121,7 @@ func applyDoc(src []byte, d yamldoc.Doc, edits []Edit) ([]byte, error) {
 			return nil, fmt.Errorf("line %d: %s: %w", line, pathString(e.Path), err)
 		}
 	}
-	if equal(old, target) {
+	if plain.Equal(old, target) {
 		return nil, nil
 	}
 	if tree == nil {
@@ -150,7 +151,7 @@ func check(text []byte, target any) error {
 	if len(problems) > 0 {
 		return problems[0]
 	}
-	if !equal(got, target) {
+	if !plain.Equal(got, target) {
 		return fmt.Errorf("its other values would change")
 	}
 	return nil
