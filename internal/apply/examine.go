@@ -69,13 +69,13 @@ func (a *Applier) examine(ctx context.Context, in *intent) (*ChangeSet, diag.Fin
 	if err := a.findDisruptions(ctx, changes); err != nil {
 		return nil, findings, err
 	}
-	changes.stateChanges = stateChanges(in, changes)
+	changes.stateChanges = stateChanges(in)
 	return changes, findings, nil
 }
 
 // stateChanges reports whether the state of the set must be written even if no
 // object changes: a run was interrupted or failed, or the scope is another.
-func stateChanges(in *intent, changes *ChangeSet) bool {
+func stateChanges(in *intent) bool {
 	latest := in.state.Latest()
 	if latest == nil {
 		return false

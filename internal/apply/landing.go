@@ -29,25 +29,44 @@ const zoneLabel = corev1.LabelTopologyZone
 // zone, pool and node; pods without a node come last. Pods that are being
 // deleted do not count. poolOf names the pool of a node; it may be nil.
 func (a *Applier) Landings(ctx context.Context, changes []*WorkloadChange, poolOf func(node string) string) ([]Landing, error) {
-	refs := map[types.UID]string{}
+	in, err := a.surroundings(ctx, changes)
+	if err != nil {
+		return nil, err
+	}
+	return in.landings(changes, poolOf), nil
+}
+
+// surroundings are the pods of workloads and the nodes that they may be on.
+type surroundings struct {
+	pods  map[types.UID][]*corev1.Pod
+	nodes map[string]*corev1.Node
+}
+
+// surroundings reads the pods in the namespaces of the workloads, and the nodes.
+func (a *Applier) surroundings(ctx context.Context, changes []*WorkloadChange) (surroundings, error) {
 	var namespaces []string
 	for _, c := range changes {
-		refs[types.UID(c.Workload.UID)] = c.Workload.Ref()
 		namespaces = append(namespaces, c.Workload.Namespace)
 	}
 	slices.Sort(namespaces)
 	pods, err := a.Client.PodsByOwner(ctx, slices.Compact(namespaces))
 	if err != nil {
-		return nil, fmt.Errorf("list pods: %w", err)
+		return surroundings{}, fmt.Errorf("list pods: %w", err)
 	}
 	nodes, err := a.nodesByName(ctx)
-	if err != nil {
-		return nil, err
+	return surroundings{pods: pods, nodes: nodes}, err
+}
+
+// landings counts the pods of the workloads by place; see Landings.
+func (in surroundings) landings(changes []*WorkloadChange, poolOf func(node string) string) []Landing {
+	refs := map[types.UID]string{}
+	for _, c := range changes {
+		refs[types.UID(c.Workload.UID)] = c.Workload.Ref()
 	}
 	type place struct{ workload, node string }
 	counts := map[place]*Landing{}
 	for uid, ref := range refs {
-		for _, pod := range pods[uid] {
+		for _, pod := range in.pods[uid] {
 			if pod.DeletionTimestamp != nil || over(pod) {
 				continue
 			}
@@ -55,7 +74,7 @@ func (a *Applier) Landings(ctx context.Context, changes []*WorkloadChange, poolO
 			l := counts[key]
 			if l == nil {
 				l = &Landing{Workload: ref, Node: pod.Spec.NodeName}
-				if node := nodes[pod.Spec.NodeName]; node != nil {
+				if node := in.nodes[pod.Spec.NodeName]; node != nil {
 					l.Zone = node.Labels[zoneLabel]
 				}
 				if poolOf != nil && l.Node != "" {
@@ -77,7 +96,7 @@ func (a *Applier) Landings(ctx context.Context, changes []*WorkloadChange, poolO
 		return cmp.Or(cmp.Compare(a.Workload, b.Workload), boolOrder(a.Node == "", b.Node == ""),
 			cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.Pool, b.Pool), cmp.Compare(a.Node, b.Node))
 	})
-	return landings, nil
+	return landings
 }
 
 func boolOrder(a, b bool) int {

@@ -95,11 +95,6 @@ func disownOps(object map[string]any, drop func(metav1.ManagedFieldsEntry) bool)
 	return []operation{{Op: "replace", Path: "/metadata/managedFields", Value: kept}}
 }
 
-// holdsAnything reports whether our field manager has an entry in the object.
-func holdsAnything(object map[string]any) bool {
-	return len(disownOps(object, func(metav1.ManagedFieldsEntry) bool { return true })) > 0
-}
-
 // withMetadata returns a copy of the object with one label and one annotation
 // set, sharing the rest.
 func withMetadata(object map[string]any, label, annotation string) map[string]any {

@@ -72,7 +72,6 @@ func (a *Applier) Status(ctx context.Context, state *State) (*Status, error) {
 	items := state.items()
 	var changes []*WorkloadChange
 	live := map[types.UID]*workload.Workload{}
-	var namespaces []string
 	for _, item := range items {
 		entry := WorkloadStatus{Ref: item.Ref(), Policies: item.Policies, Revision: item.Record.Revision}
 		// Without the remembered records: what is missing shall show.
@@ -88,26 +87,17 @@ func (a *Applier) Status(ctx context.Context, state *State) (*Status, error) {
 		if w != nil {
 			live[item.UID] = w
 			changes = append(changes, &WorkloadChange{Workload: w})
-			namespaces = append(namespaces, w.Namespace)
 		}
 		status.Workloads = append(status.Workloads, entry)
 	}
 	if err := a.objectDrifts(ctx, state, status); err != nil {
 		return nil, err
 	}
-	landings, err := a.Landings(ctx, changes, poolOf)
+	in, err := a.surroundings(ctx, changes)
 	if err != nil {
 		return nil, err
 	}
-	slices.Sort(namespaces)
-	pods, err := a.Client.PodsByOwner(ctx, slices.Compact(namespaces))
-	if err != nil {
-		return nil, fmt.Errorf("list pods: %w", err)
-	}
-	nodes, err := a.nodesByName(ctx)
-	if err != nil {
-		return nil, err
-	}
+	landings := in.landings(changes, poolOf)
 	for i, item := range items {
 		entry := &status.Workloads[i]
 		for _, l := range landings {
@@ -116,7 +106,7 @@ func (a *Applier) Status(ctx context.Context, state *State) (*Status, error) {
 			}
 		}
 		if w := live[item.UID]; w != nil {
-			entry.Violations = violations(w, pods[types.UID(w.UID)], nodes, item.Policies)
+			entry.Violations = violations(w, in.pods[types.UID(w.UID)], in.nodes, item.Policies)
 		}
 	}
 	return status, nil

@@ -70,8 +70,13 @@ func planned(changes []compiler.Change) *target {
 // effect names relative to the pod spec.
 func effectPointer(t *workload.Template, field string) string {
 	steps := strings.Split(field, ".")
-	if path, ok := t.Paths[workload.Field(steps[0])]; ok {
-		return pointer(path) + policy.Pointer(steps[1:]...)
+	f, below := workload.Field(steps[0]), steps[1:]
+	if f == workload.Affinity && len(below) > 0 {
+		// Some kinds carry the parts of the affinity in different places.
+		f, below = f+"."+workload.Field(below[0]), below[1:]
+	}
+	if path, ok := t.PathOf(f); ok {
+		return pointer(path) + policy.Pointer(below...)
 	}
 	return pointer(t.PodSpec) + policy.Pointer(steps...)
 }
