@@ -57,11 +57,7 @@ func (o *deleteOptions) Validate() error { return o.run.validate() }
 
 // Run implements options.
 func (o *deleteOptions) Run(ctx context.Context) error {
-	client, err := connectTo(o.config)
-	if err != nil {
-		return err
-	}
-	state, err := loadLiveState(ctx, client, o.set)
+	client, state, err := openSet(ctx, o.config, o.set)
 	if err != nil {
 		return err
 	}

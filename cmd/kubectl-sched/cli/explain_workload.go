@@ -75,11 +75,7 @@ func (o *explainWorkloadOptions) Run(ctx context.Context) error {
 	collapsed := collapse(explained)
 	list := make([]report.Plan, len(collapsed))
 	for i, p := range collapsed {
-		overridden, err := o.overridden(ctx, p)
-		if err != nil {
-			return err
-		}
-		list[i] = report.Plan{Clusters: p.Clusters, Plan: p.Plan, Overridden: overridden}
+		list[i] = report.Plan{Clusters: p.Clusters, Plan: p.Plan, Overridden: o.overridden(ctx, p)}
 	}
 	return report.Plans(o.app.Out, o.format, list, o.app.reportOptions(o.app.Out))
 }
@@ -111,7 +107,7 @@ func explainIn(p clusterPlan, w *workload.Workload) (clusterPlan, bool) {
 
 // overridden finds the policies that others replace for the workload: those
 // that come into force when nothing overrides them.
-func (o *explainWorkloadOptions) overridden(ctx context.Context, p clusterPlan) ([]report.Overridden, error) {
+func (o *explainWorkloadOptions) overridden(ctx context.Context, p clusterPlan) []report.Overridden {
 	inForce := map[string]bool{}
 	for _, c := range p.Plan.Changes {
 		for _, name := range c.Policies {
@@ -119,20 +115,14 @@ func (o *explainWorkloadOptions) overridden(ctx context.Context, p clusterPlan) 
 		}
 	}
 	var overridden []report.Overridden
+	var plan *compiler.Plan // only if anything overrides anything
 	for _, by := range o.pipeline.placement.Policies {
 		if !inForce[by.Name] || len(by.Overrides) == 0 {
 			continue
 		}
-		without := *o.pipeline.placement
-		without.Policies = slices.Clone(without.Policies)
-		for i := range without.Policies {
-			without.Policies[i].Overrides = nil
+		if plan == nil {
+			plan = o.withoutOverrides(ctx, p)
 		}
-		var target *policy.Cluster
-		if len(p.Clusters) > 0 {
-			target = without.Cluster(p.Clusters[0])
-		}
-		plan, _ := o.pipeline.compileFor(ctx, &without, target, p.Workloads)
 		for i, name := range by.Overrides {
 			if !inForce[name] && inPlan(plan, p.Workloads[0], name) {
 				overridden = append(overridden, report.Overridden{
@@ -142,7 +132,22 @@ func (o *explainWorkloadOptions) overridden(ctx context.Context, p clusterPlan) 
 			}
 		}
 	}
-	return overridden, nil
+	return overridden
+}
+
+// withoutOverrides compiles the workload as if no policy overrode another.
+func (o *explainWorkloadOptions) withoutOverrides(ctx context.Context, p clusterPlan) *compiler.Plan {
+	without := *o.pipeline.placement
+	without.Policies = slices.Clone(without.Policies)
+	for i := range without.Policies {
+		without.Policies[i].Overrides = nil
+	}
+	var target *policy.Cluster
+	if len(p.Clusters) > 0 {
+		target = without.Cluster(p.Clusters[0])
+	}
+	plan, _ := o.pipeline.compileFor(ctx, &without, target, p.Workloads)
+	return plan
 }
 
 // inPlan reports whether a policy is in force for a workload.
@@ -167,11 +172,9 @@ var shortKinds = map[string]string{
 // parseRef reads "KIND/NAME" or "KIND NAME", where KIND may be a plural, a short
 // name, and have its group ("pytorchjobs.kubeflow.org").
 func parseRef(args []string) (workloadRef, error) {
-	kind, name := args[0], ""
+	kind, name, _ := strings.Cut(args[0], "/")
 	if len(args) == 2 {
-		name = args[1]
-	} else {
-		kind, name, _ = strings.Cut(args[0], "/")
+		kind, name = args[0], args[1]
 	}
 	if kind == "" || name == "" || strings.Contains(name, "/") {
 		return workloadRef{}, fmt.Errorf("%q is not a workload; write KIND/NAME, such as \"deployment/web\"", strings.Join(args, " "))

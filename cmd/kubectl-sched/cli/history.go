@@ -72,11 +72,7 @@ func (o *lookOptions) Validate() error { return nil }
 
 // Run implements options.
 func (o *historyOptions) Run(ctx context.Context) error {
-	client, err := connectTo(o.config)
-	if err != nil {
-		return err
-	}
-	state, err := loadLiveState(ctx, client, o.set)
+	_, state, err := openSet(ctx, o.config, o.set)
 	if err != nil {
 		return err
 	}

@@ -209,16 +209,20 @@ func poolNames(placement *policy.Placement, caps capability.Capabilities) map[st
 	return names
 }
 
-// loadLiveState returns the state of a set that must exist.
-func loadLiveState(ctx context.Context, client *cluster.Client, set apply.Set) (*apply.State, error) {
+// openSet connects to the cluster and returns the state of a set that must exist.
+func openSet(ctx context.Context, config *genericclioptions.ConfigFlags, set apply.Set) (*cluster.Client, *apply.State, error) {
+	client, err := connectTo(config)
+	if err != nil {
+		return nil, nil, err
+	}
 	state, err := apply.LoadState(ctx, client, set)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if !state.Exists() {
-		return nil, fmt.Errorf("there is no set %q in namespace %q; if its state is kept in another namespace, name that with --set-namespace", set.Name, set.Namespace)
+		return nil, nil, fmt.Errorf("there is no set %q in namespace %q; if its state is kept in another namespace, name that with --set-namespace", set.Name, set.Namespace)
 	}
-	return state, nil
+	return client, state, nil
 }
 
 // stop prints the findings and returns the error that ends the command: err, or,

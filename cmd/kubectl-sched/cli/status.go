@@ -35,11 +35,7 @@ func (f *lookFlags) toStatus(a *app) (*statusOptions, error) {
 
 // Run implements options.
 func (o *statusOptions) Run(ctx context.Context) error {
-	client, err := connectTo(o.config)
-	if err != nil {
-		return err
-	}
-	state, err := loadLiveState(ctx, client, o.set)
+	client, state, err := openSet(ctx, o.config, o.set)
 	if err != nil {
 		return err
 	}

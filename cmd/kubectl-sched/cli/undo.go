@@ -66,11 +66,7 @@ func (o *undoOptions) Validate() error {
 
 // Run implements options.
 func (o *undoOptions) Run(ctx context.Context) error {
-	client, err := connectTo(o.config)
-	if err != nil {
-		return err
-	}
-	state, err := loadLiveState(ctx, client, o.set)
+	client, state, err := openSet(ctx, o.config, o.set)
 	if err != nil {
 		return err
 	}
