@@ -127,7 +127,7 @@ func discover(o Options) (*folderSet, diag.Findings) {
 	if findings.HasErrors() {
 		return set, findings
 	}
-	findings = append(findings, set.findAbove()...)
+	set.findAbove()
 	if len(set.folders) == 0 && !findings.HasErrors() {
 		findings = append(findings, inputError("input/no-policies", set.given[0].shown,
 			"no .cue files here or in the folders below; run \"kubectl sched init\" to start with one"))
@@ -260,14 +260,16 @@ func (set *folderSet) syntaxFindings(err error, s *cueSource) (findings diag.Fin
 	lines := map[int]bool{}
 	for _, e := range cueerrors.Errors(err) {
 		// One slip makes the parser complain all along the line.
-		if line := e.Position().Line(); line > 0 && lines[line] {
+		line := e.Position().Line()
+		if line > 0 && lines[line] {
 			continue
-		} else {
-			lines[line] = true
 		}
+		lines[line] = true
 		format, args := e.Msg()
-		f := diag.Finding{Rule: "input/syntax", Severity: diag.Error, Range: diag.At(set.pos(e.Position())),
-			Message: fmt.Sprintf(format, args...)}
+		f := diag.Finding{
+			Rule: "input/syntax", Severity: diag.Error, Range: diag.At(set.pos(e.Position())),
+			Message: fmt.Sprintf(format, args...),
+		}
 		if !f.Range.Start.IsValid() {
 			f.Range.Start.File = s.display
 		}
@@ -278,7 +280,7 @@ func (set *folderSet) syntaxFindings(err error, s *cueSource) (findings diag.Fin
 
 // findAbove adds to each folder those above it in its module whose files its
 // package absorbs, reading the ones that nobody named.
-func (set *folderSet) findAbove() (findings diag.Findings) {
+func (set *folderSet) findAbove() {
 	known := map[string]*folder{}
 	for _, f := range set.folders {
 		known[f.dir] = f
@@ -319,7 +321,6 @@ func (set *folderSet) findAbove() (findings diag.Findings) {
 		slices.SortFunc(f.above, func(a, b *folder) int { return cmp.Compare(len(a.dir), len(b.dir)) })
 	}
 	slices.SortFunc(set.folders, func(a, b *folder) int { return cmp.Compare(a.dir, b.dir) })
-	return findings
 }
 
 // show returns an absolute path as the user would name it.
@@ -418,6 +419,8 @@ func pathProblem(err error) string {
 
 // inputError is a finding about a file or folder as a whole.
 func inputError(rule, shown, format string, args ...any) diag.Finding {
-	return diag.Finding{Rule: rule, Severity: diag.Error,
-		Range: diag.At(diag.Pos{File: filepath.ToSlash(shown)}), Message: fmt.Sprintf(format, args...)}
+	return diag.Finding{
+		Rule: rule, Severity: diag.Error,
+		Range: diag.At(diag.Pos{File: filepath.ToSlash(shown)}), Message: fmt.Sprintf(format, args...),
+	}
 }

@@ -251,8 +251,11 @@ func TestNamedTwice(t *testing.T) {
 	write(t, filepath.Join(dir, "placement/a.cue"), document("a"))
 	write(t, filepath.Join(dir, "placement/sub/b.cue"), document("b"))
 	for _, paths := range [][]string{
-		{"placement", "placement/sub"}, {"placement/", "./placement"}, {"placement/a.cue", "placement"},
-		{filepath.Join(dir, "placement"), "placement"}, {"."},
+		{"placement", "placement/sub"},
+		{"placement/", "./placement"},
+		{"placement/a.cue", "placement"},
+		{filepath.Join(dir, "placement"), "placement"},
+		{"."},
 	} {
 		p, findings := load.Evaluate(context.Background(), load.Options{Dir: dir, Paths: paths})
 		if len(findings) > 0 || len(p.Policies) != 2 {

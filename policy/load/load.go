@@ -57,11 +57,11 @@ func evaluate(ctx context.Context, o Options, progress func(folder string, begin
 	if findings.HasErrors() {
 		return nil, findings.Sort()
 	}
-	if params, fs := sharedParams(ctx, set, shapes); fs.HasErrors() {
+	params, fs := sharedParams(ctx, set)
+	if fs.HasErrors() {
 		return nil, append(findings, fs...).Sort()
-	} else {
-		set.params = params
 	}
+	set.params = params
 
 	results := make([]*result, len(set.folders))
 	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
@@ -81,11 +81,13 @@ func evaluate(ctx context.Context, o Options, progress func(folder string, begin
 	}
 	wg.Wait()
 	if err := ctx.Err(); err != nil {
-		return nil, diag.Findings{{Rule: "input/interrupted", Severity: diag.Error,
-			Message: "loading the policies was interrupted: " + err.Error()}}
+		return nil, diag.Findings{{
+			Rule: "input/interrupted", Severity: diag.Error,
+			Message: "loading the policies was interrupted: " + err.Error(),
+		}}
 	}
 
-	placement, fs := merge(set, results)
+	placement, fs := merge(results)
 	findings = append(findings, fs...)
 	findings = append(findings, validate(placement)...)
 	findings = findings.Sort()

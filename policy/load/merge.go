@@ -29,7 +29,7 @@ type ownedObject struct {
 
 // merge puts the folders' objects together. An object belongs to the topmost
 // folder whose files declare it; the folders below may use it and not change it.
-func merge(set *folderSet, results []*result) (*merged, diag.Findings) {
+func merge(results []*result) (*merged, diag.Findings) {
 	m := &merged{Placement: &policy.Placement{}, broken: map[section][]string{}}
 	byFolder := map[*folder]*result{}
 	for _, r := range results {
@@ -61,10 +61,12 @@ func merge(set *folderSet, results []*result) (*merged, diag.Findings) {
 		for _, name := range slices.Sorted(maps.Keys(owned[s])) {
 			objects := owned[s][name]
 			for _, twice := range objects[1:] {
-				f := diag.Finding{Rule: "policy/defined-twice", Severity: diag.Error, Range: twice.positions[""],
+				f := diag.Finding{
+					Rule: "policy/defined-twice", Severity: diag.Error, Range: twice.positions[""],
 					Message: fmt.Sprintf("%s %q is defined in two folders, %q and %q; rename one, or define it once",
 						s.singular(), name, objects[0].folder.display, twice.folder.display),
-					Related: []diag.Related{{Range: objects[0].positions[""], Message: "the other definition"}}}
+					Related: []diag.Related{{Range: objects[0].positions[""], Message: "the other definition"}},
+				}
 				f.Policy, f.Subject = twice.labels()
 				findings = append(findings, f)
 			}
@@ -81,9 +83,11 @@ func foreign(r *result, o *object, owner *folder, byFolder map[*folder]*result) 
 	if above := byFolder[r.folder.above[len(r.folder.above)-1]]; above != nil && !above.failed {
 		theirs = above.object(o.section, o.name)
 	}
-	f := diag.Finding{Rule: "policy/foreign-folder", Severity: diag.Error,
+	f := diag.Finding{
+		Rule: "policy/foreign-folder", Severity: diag.Error,
 		Message: fmt.Sprintf("%s %q belongs to the folder %q, and another folder can only use it; move the change there, or ask for a parameter in params",
-			o.section.singular(), o.name, owner.display)}
+			o.section.singular(), o.name, owner.display),
+	}
 	f.Policy, f.Subject = o.labels()
 	if at, ok := o.declaredAt[owner]; ok {
 		f.Related = []diag.Related{{Range: at, Message: fmt.Sprintf("the %s is defined here", o.section.singular())}}

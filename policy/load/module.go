@@ -91,10 +91,12 @@ func (set *folderSet) moduleOf(dir string) (*cueModule, diag.Findings) {
 			}
 		}
 		if said.pinned != "" && said.pinned != policy.SchemaVersion {
-			findings = append(findings, diag.Finding{Rule: "policy/schema-pin", Severity: diag.Warning,
+			findings = append(findings, diag.Finding{
+				Rule: "policy/schema-pin", Severity: diag.Warning,
 				Range: diag.At(diag.Pos{File: set.show(file)}),
 				Message: fmt.Sprintf("the module pins schema %s, and this plugin checks by its own, %s; pin %q",
-					said.pinned, policy.SchemaVersion, policy.SchemaVersion)})
+					said.pinned, policy.SchemaVersion, policy.SchemaVersion),
+			})
 		}
 		own = own || said.pinned != ""
 	}

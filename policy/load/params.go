@@ -27,7 +27,7 @@ type param struct {
 // by the directory of the topmost: the text of a CUE file to add there. A
 // parameter holds for every folder that sees it, so all of them are collected
 // before any policy is evaluated.
-func sharedParams(ctx context.Context, set *folderSet, shapes *shape) (map[string][]byte, diag.Findings) {
+func sharedParams(ctx context.Context, set *folderSet) (map[string][]byte, diag.Findings) {
 	var findings diag.Findings
 	byTop := map[string][]param{}
 	for _, f := range set.folders {
@@ -49,10 +49,12 @@ func sharedParams(ctx context.Context, set *folderSet, shapes *shape) (map[strin
 				byTop[top] = append(byTop[top], p)
 			case !bytes.Equal(byTop[top][i].value, p.value):
 				other := byTop[top][i]
-				findings = append(findings, diag.Finding{Rule: "policy/params", Severity: diag.Error, Range: p.at,
+				findings = append(findings, diag.Finding{
+					Rule: "policy/params", Severity: diag.Error, Range: p.at,
 					Message: fmt.Sprintf("%q is set to %s here and to %s in another folder; a parameter has one value for all folders that see it",
 						dotted(p.path), p.value, other.value),
-					Related: []diag.Related{{Range: other.at, Message: "the other value"}}})
+					Related: []diag.Related{{Range: other.at, Message: "the other value"}},
+				})
 			}
 		}
 	}
@@ -122,8 +124,10 @@ func (set *folderSet) paramsOf(f *folder, own *index) (params []param, findings 
 			err = reason
 		}
 		errs := cueerrors.Errors(err)
-		findings = append(findings, diag.Finding{Rule: "policy/params", Severity: diag.Error, Range: set.rangeOf(p.label),
-			Message: fmt.Sprintf("%q does not fit what the folder above allows: %s", dotted(path), cueText(errs[len(errs)-1]))})
+		findings = append(findings, diag.Finding{
+			Rule: "policy/params", Severity: diag.Error, Range: set.rangeOf(p.label),
+			Message: fmt.Sprintf("%q does not fit what the folder above allows: %s", dotted(path), cueText(errs[len(errs)-1])),
+		})
 	}
 	v := cuecontext.New().BuildInstance(inst)
 	visit([]string{"params"}, v.LookupPath(cue.MakePath(cue.Str("params"))))

@@ -36,8 +36,8 @@ func (ev *evaluation) loadFindings(err error) (findings diag.Findings) {
 		case strings.Contains(text, errNoRegistry.Error()), strings.Contains(text, "cannot find package"),
 			strings.Contains(text, "cannot find module"), strings.Contains(text, "no dependency found"):
 			f.Rule = "input/import"
-			reason, unread := "", false
-			f.Message, reason, unread = strings.Cut(text, ": cannot get imports: ")
+			message, reason, unread := strings.Cut(text, ": cannot get imports: ")
+			f.Message = message
 			if unread {
 				f.Message += ": " + reason
 			} else if !strings.Contains(text, errNoRegistry.Error()) && !ev.set.opts.AllowRegistry {

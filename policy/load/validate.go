@@ -50,8 +50,10 @@ type subject struct {
 
 // bad adds an error at the field at path.
 func (s subject) bad(rule string, path []string, format string, args ...any) *diag.Finding {
-	s.v.findings = append(s.v.findings, diag.Finding{Rule: rule, Severity: diag.Error,
-		Policy: s.policy, Subject: s.name, Range: s.positions.At(path...), Message: fmt.Sprintf(format, args...)})
+	s.v.findings = append(s.v.findings, diag.Finding{
+		Rule: rule, Severity: diag.Error,
+		Policy: s.policy, Subject: s.name, Range: s.positions.At(path...), Message: fmt.Sprintf(format, args...),
+	})
 	return &s.v.findings[len(s.v.findings)-1]
 }
 

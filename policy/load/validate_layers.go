@@ -169,7 +169,7 @@ func (v *validator) priorityClasses() {
 			continue
 		}
 		a, b := first.Priority, p.Priority
-		field := ""
+		var field string
 		switch {
 		case *a.Value != *b.Value:
 			field = "value"
