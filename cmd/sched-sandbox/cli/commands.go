@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -123,6 +124,22 @@ func printState(cmd *cobra.Command, state sandbox.State) error {
 	return table.Flush()
 }
 
+// onPart returns the body of a command that does one thing to the part that its
+// argument names.
+func onPart(where *place, do func(*sandbox.Remote, context.Context, sandbox.Part) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		part, err := sandbox.ParsePart(args[0])
+		if err != nil {
+			return err
+		}
+		remote, err := where.find()
+		if err != nil {
+			return err
+		}
+		return do(remote, cmd.Context(), part)
+	}
+}
+
 func newKill(where *place) *cobra.Command {
 	return &cobra.Command{
 		Use:       "kill PART",
@@ -131,17 +148,7 @@ func newKill(where *place) *cobra.Command {
 		Example:   "  sched-sandbox kill kube-apiserver",
 		Args:      cobra.ExactArgs(1),
 		ValidArgs: partNames(),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			part, err := sandbox.ParsePart(args[0])
-			if err != nil {
-				return err
-			}
-			remote, err := where.find()
-			if err != nil {
-				return err
-			}
-			return remote.Kill(cmd.Context(), part)
-		},
+		RunE:      onPart(where, (*sandbox.Remote).Kill),
 	}
 }
 
@@ -153,16 +160,6 @@ func newStart(where *place) *cobra.Command {
 		Example:   "  sched-sandbox start kube-apiserver",
 		Args:      cobra.ExactArgs(1),
 		ValidArgs: partNames(),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			part, err := sandbox.ParsePart(args[0])
-			if err != nil {
-				return err
-			}
-			remote, err := where.find()
-			if err != nil {
-				return err
-			}
-			return remote.StartPart(cmd.Context(), part)
-		},
+		RunE:      onPart(where, (*sandbox.Remote).StartPart),
 	}
 }
