@@ -17,6 +17,7 @@ var layers = []string{
 	"policy/diag",
 	"policy",
 	"policy/load",
+	"internal/workload/plain",
 	"internal/workload/ownership",
 	"internal/workload/yamldoc",
 	"internal/workload/yamledit",
