@@ -80,7 +80,7 @@ func checkPlan(t testing.TB, plan *compiler.Plan) {
 		}
 	}
 	for _, o := range plan.Objects {
-		check("PriorityClass "+o.PriorityClass.Name, o.Reason, o.Origins)
+		check(o.Kind()+" "+o.Object.GetName(), o.Reason, o.Origins)
 	}
 	for _, n := range plan.Nodes {
 		check("pool "+n.Pool, n.Reason, n.Origins)
@@ -123,7 +123,7 @@ func describe(t testing.TB, plan *compiler.Plan, findings diag.Findings) string 
 		}
 	}
 	for _, o := range plan.Objects {
-		fmt.Fprintf(&b, "\n== object\n%s", yamlOf(t, o.PriorityClass))
+		fmt.Fprintf(&b, "\n== object\n%s", yamlOf(t, o.Object))
 	}
 	for _, n := range plan.Nodes {
 		fmt.Fprintf(&b, "\n== pool %s, managed by %s: taint %s=%s:%s, missing on %v\n", n.Pool, n.ManagedBy, n.Taint.Key, n.Taint.Value, n.Taint.Effect, n.Nodes)

@@ -4,7 +4,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	schedulingv1 "k8s.io/api/scheduling/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/kubectl-sched/kubectl-sched/compiler/capability"
 	"github.com/kubectl-sched/kubectl-sched/internal/workload"
@@ -88,11 +89,22 @@ type Origin struct {
 
 // Object is an object of our own making.
 type Object struct {
-	PriorityClass *schedulingv1.PriorityClass
-	Level         Level
-	Reason        string
-	Origins       []Origin
+	// Object has its apiVersion and kind set: a PriorityClass, or an admission
+	// policy or binding.
+	Object  KubeObject
+	Level   Level
+	Reason  string
+	Origins []Origin
 }
+
+// KubeObject is an object of the Kubernetes API.
+type KubeObject interface {
+	runtime.Object
+	metav1.Object
+}
+
+// Kind returns the object's kind, such as "PriorityClass".
+func (o Object) Kind() string { return o.Object.GetObjectKind().GroupVersionKind().Kind }
 
 // NodeEffect is what a pool asks of its nodes.
 type NodeEffect struct {

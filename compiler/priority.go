@@ -200,7 +200,7 @@ func (c *compilation) settleClass(wishes []classWish) {
 		return
 	}
 	c.plan.Objects = append(c.plan.Objects, Object{
-		PriorityClass: class, Level: LevelBuiltin,
+		Object: class, Level: LevelBuiltin,
 		Reason:  "a PriorityClass says exactly this",
 		Origins: uniqueOrigins(origins),
 	})

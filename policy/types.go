@@ -94,15 +94,39 @@ type Surface string
 
 // The surfaces.
 const (
-	SurfaceRender Surface = "render"
-	SurfaceLive   Surface = "live"
+	SurfaceRender    Surface = "render"
+	SurfaceLive      Surface = "live"
+	SurfaceAdmission Surface = "admission"
 )
+
+// FailurePolicy is what becomes of a pod when an admission policy cannot be
+// evaluated.
+type FailurePolicy string
+
+// The failure policies.
+const (
+	FailureIgnore FailurePolicy = "ignore"
+	FailureFail   FailurePolicy = "fail"
+)
+
+// Admission is how the admission policies of a cluster behave.
+type Admission struct {
+	FailurePolicy FailurePolicy    `json:"failurePolicy,omitempty"`
+	Exempt        *AdmissionExempt `json:"exempt,omitempty"`
+}
+
+// AdmissionExempt is where no admission policy of ours acts, besides kube-system.
+type AdmissionExempt struct {
+	Namespaces []string `json:"namespaces,omitempty"`
+}
 
 // Cluster is one cluster that the document speaks of.
 type Cluster struct {
 	Name    string            `json:"name"`
 	Labels  map[string]string `json:"labels,omitempty"`
 	Surface Surface           `json:"surface"`
+	// Admission is nil where the document says nothing of it.
+	Admission *Admission `json:"admission,omitempty"`
 	// Context is the kubeconfig context, or empty.
 	Context string `json:"context,omitempty"`
 	// Version is the Kubernetes minor version ("1.37"), or empty if not said.
@@ -141,6 +165,32 @@ type Pool struct {
 type Dedicated struct {
 	Taint  *Taint  `json:"taint,omitempty"`
 	Grants *Grants `json:"grants,omitempty"`
+	// Guard is GuardOff where the document does not say.
+	Guard  Guard        `json:"guard,omitempty"`
+	Exempt *GuardExempt `json:"exempt,omitempty"`
+}
+
+// Guard is what the API server does about pods that would use a dedicated pool
+// without a grant.
+type Guard string
+
+// The guards.
+const (
+	GuardOff   Guard = "off"
+	GuardAudit Guard = "audit"
+	GuardWarn  Guard = "warn"
+	GuardDeny  Guard = "deny"
+)
+
+// GuardExempt names those whom a guard does not watch; each list by itself
+// exempts.
+type GuardExempt struct {
+	Namespaces []string `json:"namespaces,omitempty"`
+	// ServiceAccounts are those of the pods, "namespace/name"; Users and Groups
+	// those of whoever makes the request.
+	ServiceAccounts []string `json:"serviceAccounts,omitempty"`
+	Users           []string `json:"users,omitempty"`
+	Groups          []string `json:"groups,omitempty"`
 }
 
 // Grants says who may use a dedicated pool. Fields AND; a nil Grants is everyone

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 
-	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
@@ -113,14 +112,12 @@ func cutObjects(text []byte) []byte {
 // Unstructured returns an object of our own making as plain JSON values, with its
 // apiVersion and kind and without what only a server writes.
 func Unstructured(o compiler.Object) (map[string]any, error) {
-	if o.PriorityClass == nil {
+	if o.Object == nil || o.Kind() == "" {
 		return nil, errors.New("encode an object: it is of no kind that can be written")
 	}
-	class := *o.PriorityClass
-	class.APIVersion, class.Kind = schedulingv1.SchemeGroupVersion.String(), "PriorityClass"
-	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&class)
+	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o.Object)
 	if err != nil {
-		return nil, fmt.Errorf("encode PriorityClass %q: %w", class.Name, err)
+		return nil, fmt.Errorf("encode %s %q: %w", o.Kind(), o.Object.GetName(), err)
 	}
 	return asManifest(object), nil
 }

@@ -28,8 +28,8 @@ type wantedClass struct {
 func classesOf(plan *compiler.Plan) []wantedClass {
 	var wanted []wantedClass
 	for _, object := range plan.Objects {
-		if object.PriorityClass != nil {
-			wanted = append(wanted, wantedClass{object.PriorityClass, object.Origins})
+		if class, ok := object.Object.(*schedulingv1.PriorityClass); ok {
+			wanted = append(wanted, wantedClass{class, object.Origins})
 		}
 	}
 	return wanted

@@ -124,7 +124,7 @@ func TestPriorityClassesAreOursAlone(t *testing.T) {
 		t.Helper()
 		r := l.request(a)
 		for _, c := range wanted {
-			r.Plan.Objects = append(r.Plan.Objects, compiler.Object{PriorityClass: c})
+			r.Plan.Objects = append(r.Plan.Objects, compiler.Object{Object: c})
 		}
 		changes, findings, err := a.Prepare(t.Context(), r)
 		if err != nil {

@@ -7,6 +7,8 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	schedulingv1 "k8s.io/api/scheduling/v1"
+
 	"github.com/kubectl-sched/kubectl-sched/compiler"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 )
@@ -91,11 +93,10 @@ func (t textWriter) change(c compiler.Change) {
 }
 
 func (t textWriter) object(o compiler.Object) {
-	if o.PriorityClass == nil {
-		return
+	t.heading(o.Kind()+" "+o.Object.GetName(), diag.Pos{})
+	if class, ok := o.Object.(*schedulingv1.PriorityClass); ok {
+		t.field("value", fmt.Sprint(class.Value))
 	}
-	t.heading("PriorityClass "+o.PriorityClass.Name, diag.Pos{})
-	t.field("value", fmt.Sprint(o.PriorityClass.Value))
 	t.because(o.Reason, o.Origins)
 }
 

@@ -137,6 +137,7 @@ func (m *merged) add(o ownedObject) diag.Findings {
 		p.ManagedBy = cmp.Or(p.ManagedBy, policy.ManagedNodeGroup)
 		if p.Dedicated != nil {
 			p.Dedicated.Taint = poolTaint(p.Name, p.Dedicated.Taint)
+			p.Dedicated.Guard = cmp.Or(p.Dedicated.Guard, policy.GuardOff)
 		}
 		m.Pools = append(m.Pools, p)
 	case kindsSection:
