@@ -23,6 +23,7 @@ var layers = []string{
 	"internal/workload/yamledit",
 	"internal/workload",
 	"compiler/capability",
+	"compiler/cel",
 	"compiler/nodeexpr",
 	"compiler",
 	"compiler/emit",
