@@ -45,7 +45,7 @@ func large(t rapid.TB, policies, workloads int) compiler.Request {
 	}
 	var ws []*workload.Workload
 	for i := range workloads {
-		o := object(t, "apps/v1", "Deployment", workload.PodFields{})
+		o := object(t, workload.PodFields{})
 		app := map[string]any{"app": fmt.Sprintf("app-%d", i%1000)}
 		o["metadata"] = map[string]any{
 			"namespace": fmt.Sprintf("ns-%d", i%200), "name": fmt.Sprintf("web-%d", i),

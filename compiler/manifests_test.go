@@ -82,15 +82,15 @@ func kindsOf(t testing.TB, policies []byte) *workload.Kinds {
 	return kinds
 }
 
-// object is a Deployment, or another kind that has its shape, with the placement.
-func object(t rapid.TB, apiVersion, kind string, pods workload.PodFields) map[string]any {
+// object is a Deployment with the placement.
+func object(t rapid.TB, pods workload.PodFields) map[string]any {
 	t.Helper()
 	spec, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&pods)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return map[string]any{
-		"apiVersion": apiVersion, "kind": kind,
+		"apiVersion": "apps/v1", "kind": "Deployment",
 		"metadata": map[string]any{"name": "web", "namespace": "shop"},
 		"spec": map[string]any{
 			"selector": map[string]any{"matchLabels": map[string]any{"app": "web"}},
@@ -117,7 +117,7 @@ func fromObject(t rapid.TB, object map[string]any) *workload.Workload {
 // deployment returns a Deployment with the placement.
 func deployment(t rapid.TB, pods workload.PodFields) *workload.Workload {
 	t.Helper()
-	return fromObject(t, object(t, "apps/v1", "Deployment", pods))
+	return fromObject(t, object(t, pods))
 }
 
 func asJSON(v any) string {

@@ -33,7 +33,7 @@ func TestRawOwnership(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			o := object(t, "apps/v1", "Deployment", workload.PodFields{})
+			o := object(t, workload.PodFields{})
 			if test.object != "" {
 				o["spec"].(map[string]any)["template"] = podTemplate(map[string]any{"runtimeClassName": test.object})
 			}

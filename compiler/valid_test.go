@@ -55,7 +55,7 @@ func TestValid(t *testing.T) {
 
 // workload draws a workload of any kind.
 func (w *world) workload(t *rapid.T) *workload.Workload {
-	o := object(t, "apps/v1", "Deployment", workload.PodFields{})
+	o := object(t, workload.PodFields{})
 	spec := o["spec"].(map[string]any)
 	kind := rapid.SampledFrom([]string{"Deployment", "StatefulSet", "Job", "CronJob", "Pod", "torn"}).Draw(t, "kind")
 	switch kind {

@@ -14,7 +14,7 @@ import (
 )
 
 // build builds the kustomization of the files in memory.
-func build(t rapid.TB, folder string, files map[string]string) *workload.Set {
+func build(t rapid.TB, files map[string]string) *workload.Set {
 	t.Helper()
 	disk := filesys.MakeFsInMemory()
 	for name, text := range files {
@@ -25,7 +25,7 @@ func build(t rapid.TB, folder string, files map[string]string) *workload.Set {
 			t.Fatal(err)
 		}
 	}
-	resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(disk, folder)
+	resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(disk, ".")
 	if err != nil {
 		t.Fatalf("kustomize build: %v\n%v", err, files)
 	}
@@ -87,24 +87,24 @@ func TestComponentEqualsManifests(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := manifests.Draw(t, "manifests")
 		// What kustomize itself makes of the base is not the question.
-		base := build(t, ".", map[string]string{"kustomization.yaml": "resources: [base.yaml]", "base.yaml": text})
+		base := build(t, map[string]string{"kustomization.yaml": "resources: [base.yaml]", "base.yaml": text})
 		p := plan(t, base.Workloads)
 		rendered := Stream(mustManifests(t, p, base), nil)
 		want := objects(read(t, rendered))
 
 		files := map[string]string{"kustomization.yaml": overlay, "base.yaml": text}
 		component(t, p, base, files)
-		if d := cmp.Diff(want, objects(build(t, ".", files))); d != "" {
+		if d := cmp.Diff(want, objects(build(t, files))); d != "" {
 			t.Fatalf("the Component over the base (-manifests +component):\n%s\n%s", d, files["placement/kustomization.yaml"])
 		}
 		files["base.yaml"] = string(rendered)
-		if d := cmp.Diff(want, objects(build(t, ".", files))); d != "" {
+		if d := cmp.Diff(want, objects(build(t, files))); d != "" {
 			t.Fatalf("the Component over what was rendered (-manifests +component):\n%s\n%s", d, files["placement/kustomization.yaml"])
 		}
 		// A Component for the rendered manifests and no policies takes all away.
 		clean := map[string]string{"kustomization.yaml": overlay, "base.yaml": string(rendered)}
 		component(t, &compiler.Plan{}, read(t, rendered), clean)
-		if d := cmp.Diff(objects(base), objects(build(t, ".", clean))); d != "" {
+		if d := cmp.Diff(objects(base), objects(build(t, clean))); d != "" {
 			t.Fatalf("without the policies (-base +component):\n%s\n%s", d, clean["placement/kustomization.yaml"])
 		}
 	})
@@ -161,7 +161,7 @@ func TestComponentUnderPrefixes(t *testing.T) {
 			t.Parallel()
 			component(t, p, base, test.files)
 			var got []string
-			for _, w := range build(t, ".", test.files).Workloads {
+			for _, w := range build(t, test.files).Workloads {
 				if w.Templates[0].Current.PriorityClassName == "high" {
 					got = append(got, w.Ref())
 				}

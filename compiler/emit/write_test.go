@@ -142,7 +142,7 @@ func TestReplaceLeavesEverythingOnErrors(t *testing.T) {
 		want: "no space left on device (no file was changed)",
 	}, {
 		name: "changed since it was read",
-		disk: func(dir string) FileSystem {
+		disk: func(string) FileSystem {
 			return &failing{writes: 99, renames: 9, onRead: func(name string) {
 				if filepath.Base(name) == "b.yaml" {
 					_ = os.WriteFile(name, []byte("edited"), 0o644)

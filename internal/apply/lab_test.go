@@ -323,12 +323,12 @@ func tolerationKeys(u *unstructured.Unstructured) string {
 }
 
 func deployment(name string, extra ...string) string {
-	return workloadManifest("apps/v1", "Deployment", name, "  replicas: 2\n", extra...)
+	return workloadManifest("Deployment", name, "  replicas: 2\n", extra...)
 }
 
 // workloadManifest returns a manifest; extra lines go into the pod spec.
-func workloadManifest(apiVersion, kind, name, spec string, extra ...string) string {
-	text := fmt.Sprintf(`apiVersion: %s
+func workloadManifest(kind, name, spec string, extra ...string) string {
+	text := fmt.Sprintf(`apiVersion: apps/v1
 kind: %s
 metadata:
   name: %s
@@ -342,7 +342,7 @@ spec:
       containers:
       - name: main
         image: example.com/main:1
-`, apiVersion, kind, name, name, spec, name, name)
+`, kind, name, name, spec, name, name)
 	for _, line := range extra {
 		text += "      " + line + "\n"
 	}

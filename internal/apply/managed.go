@@ -46,14 +46,14 @@ func letGoOps(object map[string]any, pointers []string) ([]operation, error) {
 			continue
 		}
 		set := &fieldpath.Set{}
-		if err := set.FromJSON(bytes.NewReader(entry.FieldsV1.Raw)); err != nil {
+		if err := set.FromJSON(bytes.NewReader(entry.FieldsV1.GetRawBytes())); err != nil {
 			return nil, fmt.Errorf("read managedFields: %w", err)
 		}
 		rest, err := set.RecursiveDifference(gone).ToJSON()
 		if err != nil {
 			return nil, fmt.Errorf("write managedFields: %w", err)
 		}
-		entries[i].FieldsV1 = &metav1.FieldsV1{Raw: rest}
+		entries[i].FieldsV1 = metav1.NewFieldsV1(string(rest))
 	}
 	return []operation{{Op: "replace", Path: "/metadata/managedFields", Value: entries}}, nil
 }

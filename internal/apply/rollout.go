@@ -103,7 +103,7 @@ func (a *Applier) rollout(ctx context.Context, w *workload.Workload) (message st
 	}
 	viewer, err := polymorphichelpers.StatusViewerFor(schema.GroupKind{Group: w.Group, Kind: w.Kind})
 	if err != nil {
-		return "", true, nil
+		return "", true, nil //nolint:nilerr // a kind without a notion of rollout has nothing to wait for
 	}
 	message, complete, err = viewer.Status(u, 0)
 	if err != nil {

@@ -21,8 +21,8 @@ func TestWithdrawLeavesWorkloadsAsTheyWere(t *testing.T) {
 	kinds := map[string]string{
 		"plain":       deployment("plain"),
 		"affinity":    deployment("affinity", "affinity: {podAntiAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, podAffinityTerm: {topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: affinity}}}}]}}"),
-		"statefulset": workloadManifest("apps/v1", "StatefulSet", "statefulset", "  serviceName: x\n"),
-		"daemonset":   workloadManifest("apps/v1", "DaemonSet", "daemonset", ""),
+		"statefulset": workloadManifest("StatefulSet", "statefulset", "  serviceName: x\n"),
+		"daemonset":   workloadManifest("DaemonSet", "daemonset", ""),
 		"cronjob": `apiVersion: batch/v1
 kind: CronJob
 metadata: {name: cronjob}

@@ -215,7 +215,7 @@ func TestFieldOwners(t *testing.T) {
 	t.Parallel()
 	u := &unstructured.Unstructured{Object: map[string]any{}}
 	fields := func(manager, raw string) metav1.ManagedFieldsEntry {
-		return metav1.ManagedFieldsEntry{Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(raw)}}
+		return metav1.ManagedFieldsEntry{Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(raw)}
 	}
 	u.SetManagedFields([]metav1.ManagedFieldsEntry{
 		fields("helm", `{"f:spec":{"f:template":{"f:spec":{"f:tolerations":{}}}}}`),

@@ -38,7 +38,7 @@ func owns(entry metav1.ManagedFieldsEntry, at fieldpath.Path) bool {
 		return false
 	}
 	set := &fieldpath.Set{}
-	if err := set.FromJSON(bytes.NewReader(entry.FieldsV1.Raw)); err != nil {
+	if err := set.FromJSON(bytes.NewReader(entry.FieldsV1.GetRawBytes())); err != nil {
 		return false
 	}
 	if set.Has(at) {

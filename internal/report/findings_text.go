@@ -67,6 +67,7 @@ func (t textWriter) finding(f diag.Finding) {
 	}
 	label, color := "error:", red
 	switch f.Severity {
+	case diag.Error:
 	case diag.Warning:
 		label, color = "warning:", yellow
 	case diag.Info:

@@ -5,9 +5,8 @@ import (
 	"io"
 	"strings"
 
-	"sigs.k8s.io/yaml"
-
 	schedulingv1 "k8s.io/api/scheduling/v1"
+	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-sched/kubectl-sched/compiler"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"

@@ -29,7 +29,6 @@ func (f folder) lockFile() string           { return f.file("lock") }
 func (f folder) socket() string             { return f.file("control.sock") }
 func (f folder) logs() string               { return f.file("logs") }
 func (f folder) log(p Part) string          { return filepath.Join(f.logs(), string(p)+".log") }
-func (f folder) supervisorLog() string      { return filepath.Join(f.logs(), "supervisor.log") }
 func (f folder) scratch() string            { return f.file("run") }
 
 // State is what a sandbox writes into its folder about itself, so that other

@@ -103,8 +103,10 @@ func TestMergeKeepsOthers(t *testing.T) {
 	t.Parallel()
 	spot := corev1.Taint{Key: "spot", Effect: corev1.TaintEffectNoSchedule}
 	theirs := corev1.Taint{Key: "theirs", Effect: corev1.TaintEffectNoExecute}
-	first := Pool{Name: "a", Count: 1, Labels: map[string]string{"x": "1", "old": "y"}, Taints: []corev1.Taint{spot},
-		Annotations: map[string]string{"gone": "soon"}}
+	first := Pool{
+		Name: "a", Count: 1, Labels: map[string]string{"x": "1", "old": "y"}, Taints: []corev1.Taint{spot},
+		Annotations: map[string]string{"gone": "soon"},
+	}
 	node, err := first.newNode(0)
 	if err != nil {
 		t.Fatal(err)
@@ -116,8 +118,10 @@ func TestMergeKeepsOthers(t *testing.T) {
 
 	changed := spot
 	changed.Value = "yes"
-	second := Pool{Name: "a", Count: 1, Labels: map[string]string{"x": "2"}, Taints: []corev1.Taint{changed},
-		Capacity: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8")}}
+	second := Pool{
+		Name: "a", Count: 1, Labels: map[string]string{"x": "2"}, Taints: []corev1.Taint{changed},
+		Capacity: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8")},
+	}
 	if err := second.wanted(0).merge(node, second.Name); err != nil {
 		t.Fatal(err)
 	}

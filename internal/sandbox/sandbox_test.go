@@ -60,8 +60,8 @@ func deployment(name string, replicas int32) *appsv1.Deployment {
 	}
 }
 
-// hasRunningPods checks that the Deployment's pods are ready on nodes of prefix.
-func hasRunningPods(clients kubernetes.Interface, name, prefix string, count int) func(context.Context) error {
+// hasRunningPods checks that the Deployment's pods are ready on the nodes meant for it.
+func hasRunningPods(clients kubernetes.Interface, count int) func(context.Context) error {
 	return func(ctx context.Context) error {
 		pods, err := clients.CoreV1().Pods("default").List(ctx, metav1.ListOptions{LabelSelector: "app=x"})
 		if err != nil {
@@ -69,11 +69,11 @@ func hasRunningPods(clients kubernetes.Interface, name, prefix string, count int
 		}
 		running := 0
 		for _, p := range pods.Items {
-			if p.Status.Phase == corev1.PodRunning && strings.HasPrefix(p.Spec.NodeName, prefix) {
+			if p.Status.Phase == corev1.PodRunning && strings.HasPrefix(p.Spec.NodeName, "web-") {
 				running++
 			}
 		}
-		d, err := clients.AppsV1().Deployments("default").Get(ctx, name, metav1.GetOptions{})
+		d, err := clients.AppsV1().Deployments("default").Get(ctx, "web", metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
@@ -96,8 +96,10 @@ func TestPodsRun(t *testing.T) {
 	clients := sb.Client()
 	pools := []sandbox.Pool{
 		{Name: "web", Count: 3, Zones: []string{"a", "b"}},
-		{Name: "gpu", Count: 1, Taints: []corev1.Taint{{Key: "gpu", Effect: corev1.TaintEffectNoSchedule}},
-			Capacity: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8")}},
+		{
+			Name: "gpu", Count: 1, Taints: []corev1.Taint{{Key: "gpu", Effect: corev1.TaintEffectNoSchedule}},
+			Capacity: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8")},
+		},
 	}
 	applyNodes(t, sb, pools, sandbox.NodeChanges{Created: 4})
 	applyNodes(t, sb, pools, sandbox.NodeChanges{Unchanged: 4})
@@ -105,7 +107,7 @@ func TestPodsRun(t *testing.T) {
 	if _, err := clients.AppsV1().Deployments("default").Create(ctx, deployment("web", 6), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "pods of the Deployment", hasRunningPods(clients, "web", "web-", 6))
+	eventually(t, "pods of the Deployment", hasRunningPods(clients, 6))
 
 	t.Run("jobs", func(t *testing.T) { testJobs(t, clients) })
 	t.Run("version", func(t *testing.T) { testVersion(t, sb) })
@@ -120,7 +122,7 @@ func TestPodsRun(t *testing.T) {
 		if err := sb.StartPart(ctx, sandbox.APIServer); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "pods after the crash", hasRunningPods(clients, "web", "web-", 6))
+		eventually(t, "pods after the crash", hasRunningPods(clients, 6))
 		for _, part := range sandbox.Parts() {
 			if err := sb.Kill(part); err != nil {
 				t.Fatal(err)
@@ -132,13 +134,13 @@ func TestPodsRun(t *testing.T) {
 			}
 		}
 		scale(t, clients, "web", 8)
-		eventually(t, "new pods after all parts crashed", hasRunningPods(clients, "web", "web-", 8))
+		eventually(t, "new pods after all parts crashed", hasRunningPods(clients, 8))
 	})
 
 	t.Run("change", func(t *testing.T) {
 		pools[0].Count, pools[0].Labels = 2, map[string]string{"disk": "ssd"}
 		applyNodes(t, sb, pools[:1], sandbox.NodeChanges{Changed: 2, Removed: 2})
-		eventually(t, "pods of the removed node elsewhere", hasRunningPods(clients, "web", "web-", 8))
+		eventually(t, "pods of the removed node elsewhere", hasRunningPods(clients, 8))
 		nodes, err := clients.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: "disk=ssd"})
 		if err != nil || len(nodes.Items) != 2 {
 			t.Errorf("%d nodes have the new label (%v)", len(nodes.Items), err)
@@ -245,7 +247,8 @@ func TestVolumesFollowPods(t *testing.T) {
 	template := pod(nil)
 	user := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "user"}, Spec: template.Spec}
 	user.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
-		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
+		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"},
+	}}}
 	if _, err := clients.CoreV1().Pods("default").Create(ctx, user, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}

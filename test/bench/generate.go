@@ -53,7 +53,7 @@ func flatten(dir string) error {
 		if err := os.Rename(f, filepath.Join(dir, "manifests", filepath.Base(f))); err != nil {
 			return err
 		}
-		os.Remove(filepath.Dir(f)) // fails until it is empty, which is meant
+		_ = os.Remove(filepath.Dir(f)) // fails until it is empty, which is meant
 	}
 	return nil
 }

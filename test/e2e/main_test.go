@@ -40,13 +40,13 @@ func TestMain(m *testing.M) {
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, errors.Join(err, os.RemoveAll(dir)))
-		os.Exit(1) //nolint:forbidigo // TestMain is the main of the tests
+		os.Exit(1)
 	}
 	code := shared.Run(m)
 	if err := os.RemoveAll(dir); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
-	os.Exit(code) //nolint:forbidigo // TestMain is the main of the tests
+	os.Exit(code)
 }
 
 // buildPlugin returns the path of the plugin: the one that pluginEnv names, or

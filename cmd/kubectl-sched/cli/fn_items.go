@@ -127,9 +127,10 @@ func withObjects(nodes []*yaml.RNode, plan *compiler.Plan) ([]*yaml.RNode, error
 		if err != nil {
 			return nil, err
 		}
+		// Orchestrators older than kustomize 4.2 read the legacy names alone.
 		annotations := map[string]string{
-			kioutil.PathAnnotation: emit.ObjectsFile, kioutil.LegacyPathAnnotation: emit.ObjectsFile,
-			kioutil.IndexAnnotation: strconv.Itoa(i), kioutil.LegacyIndexAnnotation: strconv.Itoa(i),
+			kioutil.PathAnnotation: emit.ObjectsFile, kioutil.LegacyPathAnnotation: emit.ObjectsFile, //nolint:staticcheck // deprecated, and still read by older orchestrators
+			kioutil.IndexAnnotation: strconv.Itoa(i), kioutil.LegacyIndexAnnotation: strconv.Itoa(i), //nolint:staticcheck // as above
 		}
 		if err := node.SetAnnotations(annotations); err != nil {
 			return nil, err

@@ -135,6 +135,7 @@ func (r *liveRun) progress(e apply.Event) {
 		fmt.Fprintf(r.app.ErrOut, "[%d/%d] %s: %s\n", e.Count, e.Total, e.Subject, strings.TrimSpace(e.Message))
 	case apply.Done:
 		fmt.Fprintf(r.app.ErrOut, "[%d/%d] %s: rolled out\n", e.Count, e.Total, e.Subject)
+	case apply.Checked: // shown as the change set, once all is checked
 	}
 }
 
@@ -155,6 +156,7 @@ func past(a apply.Action) string {
 		return "applies to the next run"
 	case apply.Refuse:
 		return "left alone"
+	case apply.Keep:
 	}
 	return "unchanged"
 }

@@ -38,7 +38,7 @@ hangs, and removes its folder. With --keep-data the folder stays, and the next
 }
 
 func newKubeconfig(where *place) *cobra.Command {
-	var print bool
+	var whole bool
 	cmd := &cobra.Command{
 		Use:   "kubeconfig",
 		Short: "Print the path of the kubeconfig",
@@ -55,7 +55,7 @@ with --print, the file itself, which is complete and may be copied.`,
 			if err != nil {
 				return fmt.Errorf("the sandbox has no kubeconfig yet: %w", err)
 			}
-			if print {
+			if whole {
 				_, err := cmd.OutOrStdout().Write(data)
 				return err
 			}
@@ -63,7 +63,7 @@ with --print, the file itself, which is complete and may be copied.`,
 			return err
 		},
 	}
-	cmd.Flags().BoolVar(&print, "print", false, "print the file instead of its path")
+	cmd.Flags().BoolVar(&whole, "print", false, "print the file instead of its path")
 	return cmd
 }
 
