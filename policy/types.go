@@ -156,9 +156,38 @@ type Pool struct {
 	Nodes     NodeTerm   `json:"nodes"`
 	Dedicated *Dedicated `json:"dedicated,omitempty"`
 	ManagedBy ManagedBy  `json:"managedBy"`
+	// Labels are labels that the pool's nodes shall carry; Nodes alone says which
+	// nodes those are.
+	Labels map[string]string `json:"labels,omitempty"`
+	// Karpenter and NodeGroup are nil where the document says nothing of them.
+	Karpenter *Karpenter `json:"karpenter,omitempty"`
+	NodeGroup *NodeGroup `json:"nodeGroup,omitempty"`
 
 	Positions Positions `json:"positions,omitempty"`
 }
+
+// Karpenter says which NodePools make the nodes of a pool.
+type Karpenter struct {
+	NodePools []string `json:"nodePools"`
+}
+
+// NodeGroup says which node groups make the nodes of a pool.
+type NodeGroup struct {
+	// Provider is empty where the document does not say it.
+	Provider Provider `json:"provider,omitempty"`
+	Names    []string `json:"names,omitempty"`
+}
+
+// Provider is whose node groups they are.
+type Provider string
+
+// The providers of node groups.
+const (
+	ProviderEKS        Provider = "eks"
+	ProviderGKE        Provider = "gke"
+	ProviderAKS        Provider = "aks"
+	ProviderClusterAPI Provider = "cluster-api"
+)
 
 // Dedicated is the taint of a pool, and who may tolerate it. After loading,
 // Taint is always set (the default is written in).

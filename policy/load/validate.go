@@ -125,6 +125,8 @@ func (v *validator) pool(p *policy.Pool) {
 		s.bad("policy/empty-pool", []string{"nodes"}, "the pool has no nodes; say by their labels, names or zones which they are")
 	}
 	s.nodeTerm([]string{"nodes"}, p.Nodes)
+	s.poolMakers(p)
+	s.poolLabels(p)
 	if p.Dedicated == nil {
 		return
 	}
