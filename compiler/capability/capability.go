@@ -29,6 +29,11 @@ type Capabilities struct {
 	// PriorityClasses maps the names of the existing classes to their values;
 	// nil if not known.
 	PriorityClasses map[string]int32
+	// NodePoolsKnown says that NodePools is the whole truth: the cluster serves
+	// them and they were read, or the manifests have them.
+	NodePoolsKnown bool
+	// NodePools are Karpenter's, sorted by name.
+	NodePools []NodePool
 }
 
 // Node is what placement needs to know of a node.

@@ -47,6 +47,10 @@ func (c *Client) Capabilities(ctx context.Context) (capability.Capabilities, dia
 	if read(err, "priorityclasses", "whether a priority class exists is not checked") {
 		caps.PriorityClasses = classes
 	}
+	pools, served, err := c.nodePools(ctx)
+	if read(err, "nodepools", "whether Karpenter can make the nodes that policies ask for is not checked") {
+		caps.NodePools, caps.NodePoolsKnown = pools, served
+	}
 	return caps, findings
 }
 

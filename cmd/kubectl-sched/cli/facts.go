@@ -15,11 +15,11 @@ import (
 
 // addManifestFacts adds what the manifests themselves say of the cluster that
 // they are for: the labels of their namespaces, volumes that are bound to
-// claims, and priority classes. What a manifest says stands over what the
+// claims, priority classes, and Karpenter's NodePools. What a manifest says stands over what the
 // cluster says now, since it is what is about to be. The maps of caps are not
 // changed.
 func addManifestFacts(caps capability.Capabilities, objects []*workload.Object) (capability.Capabilities, diag.Findings) {
-	facts := manifestFacts{
+	facts := &manifestFacts{
 		namespaces: map[string]map[string]string{}, classes: map[string]int32{},
 		volumes: map[string]corev1.PersistentVolume{}, claims: map[string]string{},
 	}
@@ -43,6 +43,9 @@ func addManifestFacts(caps capability.Capabilities, objects []*workload.Object) 
 	if bound := facts.bound(); len(bound) > 0 {
 		caps.Volumes = overlaid(caps.Volumes, bound)
 	}
+	if len(facts.nodePools) > 0 {
+		caps.NodePools, caps.NodePoolsKnown = capability.WithNodePools(caps.NodePools, facts.nodePools), true
+	}
 	return caps, findings
 }
 
@@ -61,9 +64,10 @@ type manifestFacts struct {
 	classes    map[string]int32
 	volumes    map[string]corev1.PersistentVolume
 	claims     map[string]string // "namespace/claim" → the volume that it names
+	nodePools  []capability.NodePool
 }
 
-func (f manifestFacts) add(o *workload.Object) error {
+func (f *manifestFacts) add(o *workload.Object) error {
 	switch o.Group + "/" + o.Kind {
 	case "/Namespace":
 		n, err := decoded[corev1.Namespace](o)
@@ -82,13 +86,18 @@ func (f manifestFacts) add(o *workload.Object) error {
 		c, err := decoded[schedulingv1.PriorityClass](o)
 		f.classes[o.Name] = c.Value
 		return err
+	case capability.NodePoolGroup + "/" + capability.NodePoolKind:
+		p, err := capability.ReadNodePool(o.Object)
+		p.Source = o.Source.At()
+		f.nodePools = append(f.nodePools, p)
+		return err
 	}
 	return nil
 }
 
 // bound maps the claims to the volumes that are theirs, whichever of the two
 // says so.
-func (f manifestFacts) bound() map[string]capability.Volume {
+func (f *manifestFacts) bound() map[string]capability.Volume {
 	bound := map[string]capability.Volume{}
 	affinity := func(v corev1.PersistentVolume) capability.Volume {
 		return capability.Volume{Name: v.Name, Affinity: v.Spec.NodeAffinity}
