@@ -21,6 +21,9 @@ type Request struct {
 	Capabilities capability.Capabilities
 	// Surface is how the result will reach the workloads.
 	Surface policy.Surface
+	// Set names the set that the objects of the admission surface belong to, by
+	// the value of its label; empty for admission.DefaultSet.
+	Set string
 	// Now decides which exceptions have expired.
 	Now time.Time
 }

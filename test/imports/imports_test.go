@@ -25,6 +25,7 @@ var layers = []string{
 	"compiler/capability",
 	"compiler/cel",
 	"compiler/nodeexpr",
+	"compiler/admission",
 	"compiler/nodelabel",
 	"compiler",
 	"compiler/emit",
