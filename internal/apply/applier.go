@@ -98,7 +98,7 @@ type intent struct {
 	cause   string
 	prune   bool
 	targets []*target
-	classes []wantedClass
+	objects []wantedObject
 	taints  []wantedTaint
 	// read are all workloads that were looked at, targets or not.
 	read []*workload.Workload
@@ -149,7 +149,11 @@ func (a *Applier) Prepare(ctx context.Context, r Request) (*ChangeSet, diag.Find
 		findings = append(findings, fs...)
 		in.targets = append(in.targets, gone...)
 	}
-	in.classes = classesOf(r.Plan)
+	objects, err := objectsOf(r.Plan)
+	if err != nil {
+		return nil, findings, err
+	}
+	in.objects = objects
 	in.taints = taintsOf(r.Plan)
 	changes, fs, err := a.examine(ctx, in)
 	return changes, append(findings, fs...), err

@@ -2,7 +2,9 @@ package apply
 
 import (
 	corev1 "k8s.io/api/core/v1"
-	schedulingv1 "k8s.io/api/scheduling/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-sched/kubectl-sched/compiler"
@@ -45,8 +47,9 @@ type ChangeSet struct {
 	// Revision is the number that the run's revision will have.
 	Revision int
 	// Prune says that what the run does not mention is withdrawn.
-	Prune     bool
-	Classes   []ClassChange
+	Prune bool
+	// Objects are in the order in which they are written.
+	Objects   []ObjectChange
 	Nodes     []NodeChange
 	Workloads []WorkloadChange
 	Conflicts []Conflict
@@ -88,14 +91,32 @@ type WorkloadChange struct {
 	restored []string
 }
 
-// ClassChange is what happens to one PriorityClass of our making.
-type ClassChange struct {
-	Name   string
-	Action Action
-	// Before is the class in the cluster, After the one that shall be; nil where
-	// there is none.
-	Before, After *schedulingv1.PriorityClass
+// ObjectChange is what happens to one object of our making.
+type ObjectChange struct {
+	Kind schema.GroupVersionKind
+	// Namespace is empty for kinds that are in none.
+	Namespace, Name string
+	Action          Action
+	// Before is the object in the cluster, After what the API server's dry run
+	// made of it; nil where there is none.
+	Before, After map[string]any
 	Origins       []compiler.Origin
+
+	mapping *meta.RESTMapping
+	// desired is what is sent to the API server; nil for what is not wanted.
+	desired *unstructured.Unstructured
+	// overwrite says that others have added something that has to go.
+	overwrite bool
+}
+
+// Ref names the object as workload.Workload.Ref does, without the groups of the
+// API server's own kinds: "PriorityClass batch".
+func (c ObjectChange) Ref() string {
+	gk := c.Kind.GroupKind()
+	if servedSince(gk) != "" {
+		gk.Group = ""
+	}
+	return ref(gk, c.Namespace, c.Name)
 }
 
 // NodeChange is what happens to one taint of one node.
@@ -141,12 +162,24 @@ func (c *ChangeSet) Empty() bool {
 			return false
 		}
 	}
-	for _, p := range c.Classes {
-		if p.Action != Keep {
+	for _, o := range c.Objects {
+		if o.Action != Keep {
 			return false
 		}
 	}
 	return !c.stateChanges
+}
+
+// groupKinds returns the kinds of the objects that the set has after the run, or
+// also of those that the run deletes.
+func (c *ChangeSet) groupKinds(deleted bool) []schema.GroupKind {
+	var kinds []schema.GroupKind
+	for _, o := range c.Objects {
+		if deleted || o.Action != Delete {
+			kinds = append(kinds, o.Kind.GroupKind())
+		}
+	}
+	return kinds
 }
 
 // Restarts returns how many workloads would restart, and how many pods in all.

@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/kubectl-sched/kubectl-sched/internal/workload/ownership"
+	"github.com/kubectl-sched/kubectl-sched/policy"
 )
 
 // Comparison is one object as it is and as it would be, for a diff program. An
@@ -25,26 +25,10 @@ type Comparison struct {
 // resourceVersion, managedFields) and without the status.
 func (c *ChangeSet) Comparisons() ([]Comparison, error) {
 	var all []Comparison
-	for _, class := range c.Classes {
-		if class.Action == Keep {
-			continue
+	for _, o := range c.Objects {
+		if o.Action != Keep {
+			all = append(all, o.comparison())
 		}
-		comparison := Comparison{Name: "scheduling.k8s.io.v1.PriorityClass.." + class.Name}
-		var err error
-		if class.Before != nil {
-			if comparison.Before, err = readable(class.Before, "scheduling.k8s.io/v1", "PriorityClass"); err != nil {
-				return nil, err
-			}
-		}
-		if class.Action != Delete {
-			if comparison.After, err = readable(class.After, "scheduling.k8s.io/v1", "PriorityClass"); err != nil {
-				return nil, err
-			}
-			if class.Before != nil {
-				comparison.After["metadata"] = labelled(comparison.Before["metadata"], class.After.Labels)
-			}
-		}
-		all = append(all, comparison)
 	}
 	for _, group := range byNode(c.Nodes) {
 		before := group[0].Before
@@ -82,15 +66,26 @@ func (c *ChangeSet) Comparisons() ([]Comparison, error) {
 	return all, nil
 }
 
-// labelled returns the metadata with other labels.
-func labelled(metadata any, labels map[string]string) any {
-	m, ok := metadata.(map[string]any)
-	if !ok {
-		return metadata
+// comparison shows an object of our making. What is made anew, or was not tried,
+// has none of what a server writes into the metadata.
+func (c ObjectChange) comparison() Comparison {
+	shown := Comparison{Name: fmt.Sprintf("%s.%s.%s.%s.%s", c.Kind.Group, c.Kind.Version, c.Kind.Kind, c.Namespace, c.Name)}
+	if c.Before != nil {
+		shown.Before = pruned(c.Before)
 	}
-	m = maps.Clone(m)
-	m["labels"] = plain(labels)
-	return m
+	if c.Action == Delete {
+		return shown
+	}
+	shown.After = pruned(c.After)
+	metadata, _ := shown.After["metadata"].(map[string]any)
+	for _, key := range []string{"uid", "creationTimestamp"} {
+		// A dry run makes them up.
+		delete(metadata, key)
+		if value, ok := valueAt(c.Before, policy.Pointer("metadata", key)); ok {
+			metadata[key] = value
+		}
+	}
+	return shown
 }
 
 func nodeObject(name string, taints any) map[string]any {
@@ -99,15 +94,6 @@ func nodeObject(name string, taints any) map[string]any {
 		object["spec"] = map[string]any{"taints": list}
 	}
 	return object
-}
-
-func readable(o any, apiVersion, kind string) (map[string]any, error) {
-	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
-	if err != nil {
-		return nil, fmt.Errorf("show %s: %w", kind, err)
-	}
-	object["apiVersion"], object["kind"] = apiVersion, kind
-	return pruned(object), nil
 }
 
 // pruned returns a copy of the object without what every write changes.

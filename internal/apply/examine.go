@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
-	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -56,7 +56,7 @@ func (a *Applier) examine(ctx context.Context, in *intent) (*ChangeSet, diag.Fin
 		findings = append(findings, c.Finding())
 	}
 
-	fs, err := a.examineClasses(ctx, in, changes)
+	fs, err := a.examineObjects(ctx, in, changes)
 	findings = append(findings, fs...)
 	if err != nil {
 		return nil, findings, err
@@ -95,7 +95,7 @@ func (a *Applier) examineOne(ctx context.Context, in *intent, cs *ChangeSet, t *
 		change, conflicts, findings, err := a.examineOnce(ctx, in, cs, t, ours)
 		if !isStale(err) || attempt == attempts {
 			if err != nil {
-				findings, err = refusal(t.w, err)
+				findings, err = refusal(t.w.Ref(), err)
 			}
 			return change, conflicts, findings, err
 		}
@@ -214,20 +214,24 @@ func (a *Applier) mayChange(in *intent, set Set, t *target, written *workload.Wr
 	return diag.Finding{}, false
 }
 
+// missingRight tells a right that is missing from what an admission plugin
+// forbids, which has the same status: User "x" cannot patch resource "pods".
+var missingRight = regexp.MustCompile(`cannot [a-z]+ resource`)
+
 // refusal turns what the API server says about one object into a finding; an
 // error that is not about the object is returned as an error.
-func refusal(w *workload.Workload, err error) (diag.Findings, error) {
+func refusal(subject string, err error) (diag.Findings, error) {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
 		return nil, err
 	}
-	f := diag.Finding{Rule: "apply/refused", Severity: diag.Error, Subject: w.Ref(), Message: status.Status().Message}
+	f := diag.Finding{Rule: "apply/refused", Severity: diag.Error, Subject: subject, Message: status.Status().Message}
 	switch {
-	case apierrors.IsForbidden(err) && strings.Contains(f.Message, "cannot patch resource"):
+	case apierrors.IsForbidden(err) && missingRight.MatchString(f.Message):
 		f.Rule = "apply/no-permission"
 	case apierrors.IsServerTimeout(err), apierrors.IsTooManyRequests(err), apierrors.IsServiceUnavailable(err),
 		apierrors.IsInternalError(err), apierrors.IsUnauthorized(err), apierrors.IsTimeout(err):
-		return nil, fmt.Errorf("%s: %w", w.Ref(), err)
+		return nil, fmt.Errorf("%s: %w", subject, err)
 	}
 	return diag.Findings{f}, nil
 }

@@ -62,6 +62,12 @@ func (r *requestLog) writes() []string {
 	return r.requests
 }
 
+func (r *requestLog) reset() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.requests = nil
+}
+
 func (r *requestLog) total() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -86,13 +86,9 @@ func (a *Applier) permissions(cs *ChangeSet) []permission {
 	for _, verb := range []string{"get", "list", "create", "update", "patch", "delete"} {
 		add(permission{verb, "", "configmaps", cs.Set.Namespace})
 	}
-	for _, c := range cs.Classes {
-		for action, verbs := range map[Action][]string{Create: {"patch", "create"}, Update: {"patch"}, Delete: {"delete"}, Replace: {"delete", "create", "patch"}} {
-			if c.Action == action {
-				for _, verb := range verbs {
-					add(permission{verb, "scheduling.k8s.io", "priorityclasses", ""})
-				}
-			}
+	for _, o := range cs.Objects {
+		for _, verb := range verbsOf(o) {
+			add(permission{verb, o.mapping.Resource.Group, o.mapping.Resource.Resource, o.Namespace})
 		}
 	}
 	for _, n := range cs.Nodes {
@@ -113,6 +109,24 @@ func (a *Applier) permissions(cs *ChangeSet) []permission {
 		add(permission{"patch", mapping.Resource.Group, mapping.Resource.Resource, w.Workload.Namespace})
 	}
 	return list
+}
+
+// verbsOf returns what writing an object of our making takes.
+func verbsOf(o ObjectChange) []string {
+	switch o.Action {
+	case Create:
+		return []string{"patch", "create"}
+	case Update:
+		if o.overwrite {
+			return []string{"patch", "update"}
+		}
+		return []string{"patch"}
+	case Delete:
+		return []string{"delete"}
+	case Replace:
+		return []string{"delete", "create", "patch"}
+	}
+	return nil
 }
 
 // allowed asks about one permission.

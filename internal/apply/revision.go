@@ -9,7 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	schedulingv1 "k8s.io/api/scheduling/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -50,8 +50,9 @@ type Revision struct {
 	Scope   Scope     `json:"scope"`
 	// Items are the workloads with fields of ours, sorted as they were applied.
 	Items []Item `json:"items,omitempty"`
-	// Classes are the PriorityClasses of our making, sorted by name.
-	Classes []schedulingv1.PriorityClass `json:"classes,omitempty"`
+	// Objects are the objects of our making, in the order in which they are
+	// written.
+	Objects []ObjectItem `json:"objects,omitempty"`
 	// Nodes are the nodes with taints of ours, sorted by name.
 	Nodes []NodeItem `json:"nodes,omitempty"`
 
@@ -91,6 +92,22 @@ func ref(gk schema.GroupKind, namespace, name string) string {
 	}
 	return kind + " " + name
 }
+
+// ObjectItem is one object of our making in a revision.
+type ObjectItem struct {
+	// Object is what it says, with the marks of the set and without what a server
+	// writes: enough to make it again.
+	Object map[string]any `json:"object"`
+	// Origins are the policies' lines that ask for it.
+	Origins []compiler.Origin `json:"origins,omitempty"`
+}
+
+func (o ObjectItem) unstructured() *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: o.Object}
+}
+
+// Ref names the object as ObjectChange.Ref does.
+func (o ObjectItem) Ref() string { return objectRef(o.unstructured()) }
 
 // NodeItem is a taint of ours on one node.
 type NodeItem struct {
@@ -153,6 +170,10 @@ func decodeRevision(parts [][]byte) (*Revision, error) {
 	var revision Revision
 	if err := json.Unmarshal(data, &revision); err != nil {
 		return nil, fmt.Errorf("decode revision: %w", err)
+	}
+	for i, item := range revision.Objects {
+		// As from an API server, whole numbers are integers.
+		revision.Objects[i].Object, _ = plain(item.Object).(map[string]any)
 	}
 	if revision.Format != revisionFormat {
 		return nil, fmt.Errorf("decode revision %d: its format is %d and this version reads %d; use the version that wrote it (%s)", revision.Number, revision.Format, revisionFormat, revision.Tool)

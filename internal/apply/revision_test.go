@@ -21,7 +21,7 @@ func large() *Revision {
 	for i := range 40_000 {
 		r.Items = append(r.Items, Item{
 			Version: "v1", Kind: "Pod", Namespace: "n", Name: fmt.Sprintf("p%d", i), UID: types.UID(fmt.Sprintf("%x-%x", random.Uint64(), random.Uint64())),
-			Record: &ownership.Record{Version: 1, Fields: []ownership.Field{{Path: "/spec/x", Wrote: fmt.Sprintf("%x", random.Uint64())}}},
+			Record: &ownership.Record{Fields: []ownership.Field{{Path: "/spec/x", Wrote: fmt.Sprintf("%x", random.Uint64())}}},
 		})
 	}
 	return r
@@ -84,7 +84,7 @@ func TestLargeRevisionInTheCluster(t *testing.T) {
 	l.set.Namespace = l.namespace
 	a := l.applier(nil)
 	s := a.store(l.set)
-	parent, err := s.saveParent(t.Context(), nil, l.scope, false)
+	parent, err := s.saveParent(t.Context(), nil, l.scope, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
-	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -42,11 +41,11 @@ type Outcome struct {
 	// Unchanged says that everything already was as it shall be, and that nothing
 	// was written.
 	Unchanged bool
-	// Updated, Withdrawn, Nodes and Classes count what was written.
-	Updated, Withdrawn, Nodes, Classes int
+	// Updated, Withdrawn, Nodes and Objects count what was written.
+	Updated, Withdrawn, Nodes, Objects int
 }
 
-// Run carries out the change set, in phases: our PriorityClasses, nodes (but for
+// Run carries out the change set, in phases: objects of our making, nodes (but for
 // taints that evict), workloads, what is withdrawn and pruned. A revision is opened before the first
 // of these writes and closed after the last.
 //
@@ -68,7 +67,7 @@ func (a *Applier) Run(ctx context.Context, cs *ChangeSet, o RunOptions) (Outcome
 	}
 	revision := a.revision(ctx, cs)
 	store := a.store(cs.Set)
-	parent, err := store.saveParent(ctx, cs.state.parent, cs.Scope, len(cs.Classes) > 0)
+	parent, err := store.saveParent(ctx, cs.state.parent, cs.Scope, slices.Concat(cs.state.groupKinds(), cs.groupKinds(true)))
 	if err != nil {
 		return Outcome{}, findings, err
 	}
@@ -96,6 +95,11 @@ func (a *Applier) Run(ctx context.Context, cs *ChangeSet, o RunOptions) (Outcome
 	}
 	if err := store.finish(ctx, revision, end, a.now()); err != nil {
 		return r.outcome, findings, err
+	}
+	if end == Complete {
+		if _, err := store.saveParent(ctx, parent, cs.Scope, cs.groupKinds(false)); err != nil {
+			return r.outcome, findings, err
+		}
 	}
 	r.outcome.Revision = revision.Number
 	cs.state.Revisions = append(cs.state.Revisions, revision)
@@ -126,9 +130,9 @@ func (a *Applier) revision(ctx context.Context, cs *ChangeSet) *Revision {
 			r.Items = append(r.Items, item)
 		}
 	}
-	for _, c := range cs.Classes {
-		if c.Action != Delete {
-			r.Classes = append(r.Classes, classRecord(c.After))
+	for i := range cs.Objects {
+		if o := &cs.Objects[i]; o.Action != Delete {
+			r.Objects = append(r.Objects, ObjectItem{Object: o.recorded(), Origins: o.Origins})
 		}
 	}
 	for _, n := range cs.Nodes {
@@ -137,14 +141,6 @@ func (a *Applier) revision(ctx context.Context, cs *ChangeSet) *Revision {
 		}
 	}
 	return r
-}
-
-// classRecord is what of a class has to be known to make it again.
-func classRecord(c *schedulingv1.PriorityClass) schedulingv1.PriorityClass {
-	return schedulingv1.PriorityClass{
-		ObjectMeta: metav1.ObjectMeta{Name: c.Name, Labels: c.Labels, Annotations: c.Annotations},
-		Value:      c.Value, GlobalDefault: c.GlobalDefault, Description: c.Description, PreemptionPolicy: c.PreemptionPolicy,
-	}
 }
 
 // user is who we are to the cluster; empty if it does not say.
@@ -181,15 +177,16 @@ func (r *run) phases(ctx context.Context) error {
 		}
 	}
 	nodes := byNode(r.cs.Nodes)
-	var before, after []ClassChange
-	for _, c := range r.cs.Classes {
-		switch c.Action {
+	var before, after []*ObjectChange
+	for i := range r.cs.Objects {
+		switch o := &r.cs.Objects[i]; o.Action {
 		case Create, Update, Replace:
-			before = append(before, c)
+			before = append(before, o)
 		case Delete:
-			after = append(after, c)
+			after = append(after, o)
 		}
 	}
+	slices.Reverse(after)
 	var early, late [][]NodeChange
 	for _, changes := range nodes {
 		switch {
@@ -202,7 +199,7 @@ func (r *run) phases(ctx context.Context) error {
 	}
 	r.total = len(updates) + len(withdrawals) + len(nodes) + len(before) + len(after)
 
-	if err := r.classes(ctx, before); err != nil {
+	if err := r.objects(ctx, before); err != nil {
 		return err
 	}
 	if err := r.nodes(ctx, early); err != nil {
@@ -224,7 +221,7 @@ func (r *run) phases(ctx context.Context) error {
 	if err := r.nodes(ctx, late); err != nil {
 		return err
 	}
-	return r.classes(ctx, after)
+	return r.objects(ctx, after)
 }
 
 // evicts reports whether the change makes a node throw pods off.
@@ -248,13 +245,16 @@ func byNode(changes []NodeChange) [][]NodeChange {
 	return groups
 }
 
-func (r *run) classes(ctx context.Context, changes []ClassChange) error {
+func (r *run) objects(ctx context.Context, changes []*ObjectChange) error {
 	for _, c := range changes {
-		if err := r.writeClass(ctx, c); err != nil {
+		if err := ctx.Err(); err != nil {
 			return err
 		}
-		r.outcome.Classes++
-		r.wrote("PriorityClass "+c.Name, c.Action, "")
+		if err := r.writeObject(ctx, c); err != nil {
+			return err
+		}
+		r.outcome.Objects++
+		r.wrote(c.Ref(), c.Action, "")
 	}
 	return nil
 }
@@ -317,7 +317,7 @@ func (r *run) refused(change *WorkloadChange, err error) error {
 		}
 		return nil
 	}
-	findings, err := refusal(change.Workload, err)
+	findings, err := refusal(change.Workload.Ref(), err)
 	if err != nil {
 		return err
 	}

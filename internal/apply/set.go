@@ -2,11 +2,12 @@
 //
 // It maps a Plan and the state of a set to a ChangeSet (what would change, found
 // by server-side dry run), and a ChangeSet to writes: server-side apply of
-// placement fields on workloads that exist, our own PriorityClasses, taints of
-// pools that are managed live. Its invariants: no workload is ever created or
-// deleted; what is ours in somebody else's object is recorded in that object by
-// the same write; everything that was there before us can be put back; and a run
-// may stop after any request and be run again.
+// placement fields on workloads that exist, objects of our own making
+// (PriorityClasses, admission policies), taints of pools that are managed live.
+// Its invariants: no workload is ever created or deleted; what is ours in
+// somebody else's object is recorded in that object by the same write;
+// everything that was there before us can be put back; and a run may stop after
+// any request and be run again.
 //
 // Results are data. The package must not know flags, terminals or how a
 // ChangeSet is printed.

@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-sched/kubectl-sched/internal/cluster"
@@ -43,6 +45,22 @@ type State struct {
 
 // Exists reports whether the set is known in the cluster.
 func (s *State) Exists() bool { return s.parent != nil }
+
+// groupKinds returns the kinds of the objects that the set may have in the
+// cluster: those that its parent names, which is written before the first of
+// them is made.
+func (s *State) groupKinds() []schema.GroupKind {
+	if s.parent == nil {
+		return nil
+	}
+	var kinds []schema.GroupKind
+	for name := range strings.SplitSeq(s.parent.Annotations[applySetGroupKinds], ",") {
+		if name != "" {
+			kinds = append(kinds, schema.ParseGroupKind(name))
+		}
+	}
+	return kinds
+}
 
 // Latest returns the newest revision, or nil.
 func (s *State) Latest() *Revision {

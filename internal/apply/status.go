@@ -7,8 +7,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	schedulingv1 "k8s.io/api/scheduling/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-sched/kubectl-sched/internal/workload"
@@ -90,7 +88,7 @@ func (a *Applier) Status(ctx context.Context, state *State) (*Status, error) {
 		}
 		status.Workloads = append(status.Workloads, entry)
 	}
-	if err := a.objectDrifts(ctx, state, status); err != nil {
+	if err := a.otherDrifts(ctx, state, status); err != nil {
 		return nil, err
 	}
 	in, err := a.surroundings(ctx, changes)
@@ -157,27 +155,17 @@ func drifts(set Set, item Item, w *workload.Workload) []Drift {
 	return found
 }
 
-// objectDrifts compares our classes and taints with the cluster.
-func (a *Applier) objectDrifts(ctx context.Context, state *State, status *Status) error {
+// otherDrifts compares our objects and taints with the cluster.
+func (a *Applier) otherDrifts(ctx context.Context, state *State, status *Status) error {
 	latest := state.Latest()
 	if latest == nil {
 		return nil
 	}
-	if len(latest.Classes) > 0 {
-		list, err := a.Client.Kube.SchedulingV1().PriorityClasses().List(ctx, metav1.ListOptions{})
-		if err != nil {
-			return fmt.Errorf("list priorityclasses: %w", err)
-		}
-		for _, class := range latest.Classes {
-			i := slices.IndexFunc(list.Items, func(c schedulingv1.PriorityClass) bool { return c.Name == class.Name })
-			switch {
-			case i < 0:
-				status.Drifts = append(status.Drifts, Drift{Subject: "PriorityClass " + class.Name, Message: "it does not exist any more; apply again"})
-			case list.Items[i].Value != class.Value:
-				status.Drifts = append(status.Drifts, Drift{Subject: "PriorityClass " + class.Name, Field: ".value", Message: fmt.Sprintf("it is %d, and was %d", list.Items[i].Value, class.Value)})
-			}
-		}
+	drifts, err := a.objectDrifts(ctx, state.Set, latest)
+	if err != nil {
+		return err
 	}
+	status.Drifts = append(status.Drifts, drifts...)
 	if len(latest.Nodes) == 0 {
 		return nil
 	}

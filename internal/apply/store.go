@@ -4,12 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
@@ -24,9 +27,10 @@ type store struct {
 }
 
 // saveParent makes the parent of the set say scope and which kinds of objects
-// the set has, and returns it. It must say so before the first object is made:
-// otherwise an interrupted run could leave objects that nobody finds again.
-func (s *store) saveParent(ctx context.Context, parent *corev1.ConfigMap, scope Scope, withClasses bool) (*corev1.ConfigMap, error) {
+// the set has, and returns it. It must say so before the first object is made,
+// and until the last is gone: otherwise an interrupted run could leave objects
+// that nobody finds again.
+func (s *store) saveParent(ctx context.Context, parent *corev1.ConfigMap, scope Scope, kinds []schema.GroupKind) (*corev1.ConfigMap, error) {
 	text, err := json.Marshal(scope)
 	if err != nil {
 		return nil, fmt.Errorf("encode scope: %w", err)
@@ -35,10 +39,7 @@ func (s *store) saveParent(ctx context.Context, parent *corev1.ConfigMap, scope 
 		applySetTooling: FieldManager + "/" + s.tool,
 		scopeAnnotation: string(text),
 		// Empty is allowed, absent is not.
-		applySetGroupKinds: "",
-	}
-	if withClasses {
-		annotations[applySetGroupKinds] = "PriorityClass.scheduling.k8s.io"
+		applySetGroupKinds: groupKindList(kinds),
 	}
 	if parent == nil {
 		parent, err = s.maps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
@@ -73,6 +74,17 @@ func (s *store) saveParent(ctx context.Context, parent *corev1.ConfigMap, scope 
 		return nil, stateError("update", s.set, err)
 	}
 	return changed, nil
+}
+
+// groupKindList writes kinds as the ApplySet specification has them: "Kind.group",
+// sorted, each once.
+func groupKindList(kinds []schema.GroupKind) string {
+	names := make([]string, len(kinds))
+	for i, gk := range kinds {
+		names[i] = gk.String()
+	}
+	slices.Sort(names)
+	return strings.Join(slices.Compact(names), ",")
 }
 
 // open writes a new revision. The head comes last and is what makes it visible:

@@ -65,8 +65,8 @@ func (a *Applier) PrepareUndo(ctx context.Context, state *State, to *Revision) (
 		return nil, findings, err
 	}
 	in.targets = append(in.targets, gone...)
-	for i := range to.Classes {
-		in.classes = append(in.classes, wantedClass{class: &to.Classes[i]})
+	for _, o := range to.Objects {
+		in.objects = append(in.objects, wantedObject{object: o.unstructured(), origins: o.Origins})
 	}
 	in.taints = recordedTaints(to.Nodes)
 

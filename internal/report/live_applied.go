@@ -10,8 +10,8 @@ import (
 // each object, the counts, and where the pods are if that was waited for.
 func Applied(w io.Writer, format Format, c *apply.ChangeSet, outcome apply.Outcome, landings []apply.Landing) error {
 	objects := []map[string]any{}
-	for _, class := range c.Classes {
-		objects = append(objects, map[string]any{"object": "PriorityClass " + class.Name, "action": class.Action})
+	for _, o := range c.Objects {
+		objects = append(objects, map[string]any{"object": o.Ref(), "action": o.Action})
 	}
 	for _, n := range c.Nodes {
 		objects = append(objects, map[string]any{"object": "Node " + n.Name, "action": n.Action, "taint": n.Taint.ToString(), "pool": n.Pool})

@@ -23,9 +23,9 @@ func ChangeSummary(c *apply.ChangeSet) []string {
 		lines = append(lines, fmt.Sprintf("  PodDisruptionBudget %s/%s covers %s and allows %s now",
 			d.Namespace, d.Name, strings.Join(d.Workloads, ", "), plural(int(d.Allowed), "disruption")))
 	}
-	for _, class := range c.Classes {
-		if class.Action != apply.Keep {
-			lines = append(lines, fmt.Sprintf("%s PriorityClass %s", class.Action, class.Name))
+	for _, o := range c.Objects {
+		if o.Action != apply.Keep {
+			lines = append(lines, fmt.Sprintf("%s %s", o.Action, o.Ref()))
 		}
 	}
 	for _, n := range c.Nodes {
@@ -90,11 +90,11 @@ func ChangeEffects(w io.Writer, c *apply.ChangeSet, o Options) error {
 			t.field("withdraws", "all of the set's fields; no policy of it matches any more")
 		}
 	}
-	for _, class := range c.Classes {
-		if class.Action != apply.Keep {
-			t.heading("PriorityClass "+class.Name, diag.Pos{})
-			t.field("action", string(class.Action))
-			t.because("", class.Origins)
+	for _, o := range c.Objects {
+		if o.Action != apply.Keep {
+			t.heading(o.Ref(), diag.Pos{})
+			t.field("action", string(o.Action))
+			t.because("", o.Origins)
 		}
 	}
 	for _, n := range c.Nodes {

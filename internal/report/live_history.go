@@ -23,7 +23,7 @@ type revisionDocument struct {
 	Finished  time.Time           `json:"finished,omitzero"`
 	Scope     apply.Scope         `json:"scope"`
 	Workloads []string            `json:"workloads"`
-	Classes   []string            `json:"priorityClasses,omitempty"`
+	Objects   []string            `json:"objects,omitempty"`
 	Nodes     []string            `json:"nodes,omitempty"`
 }
 
@@ -43,7 +43,7 @@ func History(w io.Writer, format Format, state *apply.State) error {
 		case r.State == apply.Open:
 			stateText = "interrupted"
 		}
-		fmt.Fprintf(t, "%d\t%s\t%s\t%d\t%d\t%d\t%s\t%s\n", r.Number, r.Started.Format(time.RFC3339), stateText, len(r.Items), len(r.Classes), len(r.Nodes), orNone(r.By), r.Cause)
+		fmt.Fprintf(t, "%d\t%s\t%s\t%d\t%d\t%d\t%s\t%s\n", r.Number, r.Started.Format(time.RFC3339), stateText, len(r.Items), len(r.Objects), len(r.Nodes), orNone(r.By), r.Cause)
 	}
 	return t.Flush()
 }
@@ -55,8 +55,8 @@ func revisionDocuments(state *apply.State) []revisionDocument {
 		for _, item := range r.Items {
 			d.Workloads = append(d.Workloads, item.Ref())
 		}
-		for i := range r.Classes {
-			d.Classes = append(d.Classes, r.Classes[i].Name)
+		for _, o := range r.Objects {
+			d.Objects = append(d.Objects, o.Ref())
 		}
 		for _, n := range r.Nodes {
 			d.Nodes = append(d.Nodes, n.Name)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-sched/kubectl-sched/compiler"
 	"github.com/kubectl-sched/kubectl-sched/internal/apply"
@@ -30,9 +31,12 @@ func changes() *apply.ChangeSet {
 		Field: "tolerations", Value: []corev1.Toleration{{Key: "gpu", Operator: corev1.TolerationOpExists}}, Origins: origins,
 	}}}}
 	return &apply.ChangeSet{
-		Set:         apply.Set{Name: "shop", Namespace: "kube-system"},
-		Workloads:   []apply.WorkloadChange{web, deploymentChange("old", apply.Withdraw, 1), deploymentChange("same", apply.Keep, 0)},
-		Classes:     []apply.ClassChange{{Name: "urgent", Action: apply.Create, Origins: origins}},
+		Set:       apply.Set{Name: "shop", Namespace: "kube-system"},
+		Workloads: []apply.WorkloadChange{web, deploymentChange("old", apply.Withdraw, 1), deploymentChange("same", apply.Keep, 0)},
+		Objects: []apply.ObjectChange{{
+			Kind: schema.GroupVersionKind{Group: "scheduling.k8s.io", Version: "v1", Kind: "PriorityClass"}, Name: "urgent",
+			Action: apply.Create, Origins: origins,
+		}},
 		Nodes:       []apply.NodeChange{{Name: "gpu-1", Pool: "gpu", Taint: corev1.Taint{Key: "pool", Value: "gpu", Effect: corev1.TaintEffectNoSchedule}, Action: apply.Create, Origins: origins}},
 		Disruptions: []apply.Disruption{{Namespace: "shop", Name: "web", Workloads: []string{"Deployment shop/web"}, Allowed: 1}},
 	}

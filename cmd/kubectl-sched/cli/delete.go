@@ -23,7 +23,7 @@ func newDeleteCommand(a *app) *cobra.Command {
 		Short:   "Take a set out of the cluster",
 		GroupID: groupApply,
 		Long: "Take every field of the set out of the workloads, put back what was there before, and\n" +
-			"delete the PriorityClasses, taints and records of the set. The workloads themselves stay.\n" +
+			"delete the objects, taints and records of the set. The workloads themselves stay.\n" +
 			"Neither the policies nor anything else of ours is needed.",
 		Example: "  kubectl sched delete --set shop --dry-run=server\n" +
 			"  kubectl sched delete --set shop",

@@ -91,7 +91,7 @@ func counts(o apply.Outcome) string {
 		{o.Updated, "workload updated", "workloads updated"},
 		{o.Withdrawn, "workload withdrawn from", "workloads withdrawn from"},
 		{o.Nodes, "node written", "nodes written"},
-		{o.Classes, "PriorityClass written", "PriorityClasses written"},
+		{o.Objects, "object written", "objects written"},
 	} {
 		if c.n > 0 {
 			parts = append(parts, count(c.n, c.one, c.many))
