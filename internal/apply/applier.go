@@ -71,6 +71,9 @@ type Event struct {
 	Action  Action
 	// Message is more about it in words; may be empty.
 	Message string
+	// Origins are, while waiting for pods that fit nowhere, the policies' lines
+	// that ask for what fails.
+	Origins []compiler.Origin
 	// Count of Total such steps are behind us, this one included.
 	Count, Total int
 }

@@ -198,6 +198,13 @@ func (c *ChangeSet) Restarting() []*WorkloadChange {
 	return c.workloads(func(w *WorkloadChange) bool { return w.Restarts })
 }
 
+// Waited returns the workloads whose rollouts are the run's to wait for: those
+// that restart, and those that it leaves as they are, because an earlier run
+// that was interrupted may have restarted them.
+func (c *ChangeSet) Waited() []*WorkloadChange {
+	return c.workloads(func(w *WorkloadChange) bool { return w.Restarts || w.Action == Keep })
+}
+
 // Placed returns the workloads that hold fields of the set after the run.
 func (c *ChangeSet) Placed() []*WorkloadChange {
 	return c.workloads(func(w *WorkloadChange) bool { return w.Action == Keep || w.Action == Update })

@@ -4,70 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"time"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/kubectl/pkg/polymorphichelpers"
 
 	"github.com/kubectl-sched/kubectl-sched/internal/workload"
-	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 )
-
-// pollEvery is how often a rollout is looked at: a person sees no difference to
-// a watch, and a watch for each of hundreds of workloads costs the server more.
-const pollEvery = 500 * time.Millisecond
-
-// WaitFor waits until the rollouts of the workloads are complete, each judged as
-// `kubectl rollout status` does. Kinds that have no rollout are complete. A
-// rollout that fails or is not complete in time is an Error among the findings.
-func (a *Applier) WaitFor(ctx context.Context, changes []*WorkloadChange, timeout time.Duration) (diag.Findings, error) {
-	pending := slices.DeleteFunc(slices.Clone(changes), func(c *WorkloadChange) bool { return !hasRollout(c.Workload) })
-	total, done := len(pending), 0
-	last := map[string]string{}
-	var findings diag.Findings
-	err := wait.PollUntilContextTimeout(ctx, pollEvery, timeout, true, func(ctx context.Context) (bool, error) {
-		var rest []*WorkloadChange
-		for _, change := range pending {
-			message, complete, err := a.rollout(ctx, change.Workload)
-			var failed rolloutError
-			switch {
-			case errors.As(err, &failed):
-				findings = append(findings, diag.Finding{Rule: "apply/rollout", Severity: diag.Error, Subject: change.Workload.Ref(), Message: failed.Error()})
-			case err != nil:
-				return false, err
-			case complete:
-				done++
-				a.tell(Event{Kind: Done, Subject: change.Workload.Ref(), Count: done, Total: total})
-			default:
-				if ref := change.Workload.Ref(); last[ref] != message {
-					last[ref] = message
-					a.tell(Event{Kind: Waiting, Subject: ref, Message: message, Count: done, Total: total})
-				}
-				rest = append(rest, change)
-			}
-		}
-		pending = rest
-		return len(pending) == 0, nil
-	})
-	if wait.Interrupted(err) && ctx.Err() == nil {
-		for _, change := range pending {
-			findings = append(findings, diag.Finding{
-				Rule: "apply/rollout", Severity: diag.Error, Subject: change.Workload.Ref(),
-				Message: fmt.Sprintf("its rollout is not complete after %s: %s", timeout, last[change.Workload.Ref()]),
-			})
-		}
-		return findings, nil
-	}
-	if err != nil {
-		return findings, fmt.Errorf("wait for rollouts: %w", err)
-	}
-	return findings, nil
-}
 
 // rolloutError is a rollout that has failed for good.
 type rolloutError struct{ error }
@@ -107,7 +53,23 @@ func (a *Applier) rollout(ctx context.Context, w *workload.Workload) (message st
 	}
 	message, complete, err = viewer.Status(u, 0)
 	if err != nil {
-		return "", false, rolloutError{err}
+		return "", false, rolloutError{errors.New(rolloutText(err.Error(), w.Name))}
 	}
-	return message, complete, nil
+	return rolloutText(message, w.Name), complete, nil
+}
+
+// rolloutText is what the status viewer says, without the name of the workload,
+// which stands before it already, and without the words of waiting.
+func rolloutText(message, name string) string {
+	message = strings.TrimRight(message, ".\n")
+	if _, rest, ok := strings.Cut(message, " to finish: "); ok {
+		message = rest
+	}
+	for _, kind := range []string{"deployment", "daemon set", "statefulset"} {
+		message = strings.TrimPrefix(message, fmt.Sprintf("%s %q ", kind, name))
+	}
+	for _, words := range []string{"Waiting for ", "waiting for "} {
+		message = strings.TrimPrefix(message, words)
+	}
+	return message
 }

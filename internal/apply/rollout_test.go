@@ -4,15 +4,20 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-sched/kubectl-sched/compiler"
+	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 )
 
 // twoZones is one node in each of two zones, for the tests' own label.
@@ -108,15 +113,93 @@ func TestRolloutThatDoesNotEnd(t *testing.T) {
 	a := l.applier(nil)
 	l.create(deployment("web"))
 	changes, _ := l.prepare(a, matching(require("no-such", "label"), "web"))
+	asked := compiler.Origin{Policy: "nowhere", Range: diag.At(diag.Pos{File: "placement/p.cue", Line: 3, Column: 2})}
+	preferred := compiler.Origin{Policy: "would-like", Range: asked.Range}
+	affinity := "/spec/template/spec/affinity/nodeAffinity/"
+	changes.Workloads[0].Origins = map[string][]compiler.Origin{
+		affinity + "requiredDuringSchedulingIgnoredDuringExecution":  {asked},
+		affinity + "preferredDuringSchedulingIgnoredDuringExecution": {preferred},
+		"/spec/template/spec/tolerations":                            {preferred},
+	}
 	if _, findings, err := a.Run(t.Context(), changes, RunOptions{}); err != nil || findings.HasErrors() {
 		t.Fatal(findings, err)
 	}
-	findings, err := a.WaitFor(t.Context(), changes.Restarting(), 2*time.Second)
+	var last Event
+	a.Progress = func(e Event) { last = e }
+	findings, err := a.WaitFor(t.Context(), changes.Restarting(), 6*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(findings) != 1 || findings[0].Rule != "apply/rollout" {
-		t.Errorf("findings are %v", findings)
+	if len(findings) != 1 || findings[0].Rule != "apply/rollout" || findings[0].Policy != "nowhere" || findings[0].Range != asked.Range {
+		t.Fatalf("findings are %+v", findings)
+	}
+	for _, want := range []string{"not complete after 6s: ", " has no node, because the scheduler says: 0/", "node affinity/selector"} {
+		if !strings.Contains(findings[0].Message, want) {
+			t.Errorf("the finding lacks %q: %s", want, findings[0].Message)
+		}
+	}
+	if last.Kind != Waiting || !cmp.Equal(last.Origins, []compiler.Origin{asked}) || !strings.Contains(last.Message, "the scheduler says") {
+		t.Errorf("while waiting the last word is %+v", last)
+	}
+}
+
+func TestRolloutThatFailsEndsTheWait(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	a := l.applier(nil)
+	l.create(workloadManifest("Deployment", "web", "  replicas: 1\n  progressDeadlineSeconds: 2\n", ""))
+	l.create(deployment("patient"))
+	changes, findings := l.prepare(a, matching(require("no-such", "label"), "web", "patient"))
+	if findings.HasErrors() {
+		t.Fatal(findings)
+	}
+	if _, findings, err := a.Run(t.Context(), changes, RunOptions{}); err != nil || findings.HasErrors() {
+		t.Fatal(findings, err)
+	}
+	// The other workload's deadline is ten minutes, and so is the wait's.
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	findings, err := a.WaitFor(ctx, changes.Restarting(), 10*time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "its rollout has failed: exceeded its progress deadline; 1 pod has no node, because the scheduler says: 0/"
+	if len(findings) != 1 || !strings.HasPrefix(findings[0].Message, want) {
+		t.Errorf("findings are %v, want one of %q", findings, want)
+	}
+}
+
+// A run that was interrupted while it waited is run again: nothing is left to
+// write, and the rollout is still waited for.
+func TestWaitGoesOnWithAnEarlierRollout(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	a := l.applier(nil)
+	l.create(deployment("web"))
+	l.create(deployment("other"))
+	policies := matching(require("zone-of", l.namespace), "web")
+	changes, _ := l.prepare(a, policies)
+	if _, findings, err := a.Run(t.Context(), changes, RunOptions{}); err != nil || findings.HasErrors() {
+		t.Fatal(findings, err)
+	}
+	again, _ := l.prepare(a, policies)
+	if !again.Empty() || len(again.Restarting()) > 0 {
+		t.Fatalf("the second run changes something: %+v", again)
+	}
+	var told []string
+	var once sync.Once
+	a.Progress = func(e Event) {
+		told = append(told, fmt.Sprintf("%s %s %d/%d", e.Kind, e.Subject, e.Count, e.Total))
+		if e.Kind == Waiting {
+			once.Do(l.twoZones)
+		}
+	}
+	findings, err := a.WaitFor(t.Context(), again.Waited(), time.Minute)
+	if err != nil || findings.HasErrors() {
+		t.Fatal(findings, err)
+	}
+	if len(told) < 2 || told[len(told)-1] != "done Deployment "+l.namespace+"/web 1/1" {
+		t.Errorf("it told %q", told)
 	}
 }
 

@@ -15,24 +15,44 @@ import (
 // pods are found under its UID as well as under the ReplicaSet's. A pod is found
 // under its own UID too.
 func (c *Client) PodsByOwner(ctx context.Context, namespaces []string) (map[types.UID][]*corev1.Pod, error) {
+	return c.podsByOwner(ctx, namespaces, "")
+}
+
+// UnplacedByOwner is PodsByOwner for the pods alone that have no node yet; where
+// there are none it takes one short answer a namespace.
+func (c *Client) UnplacedByOwner(ctx context.Context, namespaces []string) (map[types.UID][]*corev1.Pod, error) {
+	return c.podsByOwner(ctx, namespaces, "spec.nodeName=,status.phase="+string(corev1.PodPending))
+}
+
+func (c *Client) podsByOwner(ctx context.Context, namespaces []string, fieldSelector string) (map[types.UID][]*corev1.Pod, error) {
 	byOwner := map[types.UID][]*corev1.Pod{}
 	for _, namespace := range namespaces {
+		var pods []*corev1.Pod
+		list := func(ctx context.Context, o metav1.ListOptions) (*corev1.PodList, error) {
+			o.FieldSelector = fieldSelector
+			return c.Kube.CoreV1().Pods(namespace).List(ctx, o)
+		}
+		err := eachPaged(ctx, list, func(o runtime.Object) error {
+			pods = append(pods, o.(*corev1.Pod))
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		if len(pods) == 0 {
+			continue
+		}
 		parents, err := c.parents(ctx, namespace)
 		if err != nil {
 			return nil, err
 		}
-		err = eachPaged(ctx, c.Kube.CoreV1().Pods(namespace).List, func(o runtime.Object) error {
-			pod := o.(*corev1.Pod)
+		for _, pod := range pods {
 			byOwner[pod.UID] = append(byOwner[pod.UID], pod)
 			owner := controllerUID(pod)
 			for steps := 0; owner != "" && steps < maxOwnerDepth; steps++ {
 				byOwner[owner] = append(byOwner[owner], pod)
 				owner = parents[owner]
 			}
-			return nil
-		})
-		if err != nil {
-			return nil, err
 		}
 	}
 	return byOwner, nil
