@@ -44,33 +44,55 @@ func (d *draft) settleRequired() {
 		}
 		return
 	}
-	var needed []statement
-	for _, s := range d.required {
-		if !nodeexpr.Implies(base, s.expr) {
-			needed = append(needed, s)
-		}
+	exprs := make([]nodeexpr.Expr, len(d.required))
+	for i, s := range d.required {
+		exprs[i] = s.expr
 	}
+	table := nodeexpr.NewTable(exprs)
+	needed := d.unsaid(table, own)
 	if len(needed) == 0 {
 		return
-	}
-	exprs := make([]nodeexpr.Expr, len(needed))
-	for i, s := range needed {
-		exprs[i] = s.expr
 	}
 	added, err := nodeexpr.And(maxTerms, exprs...)
 	if err == nil {
 		d.final, err = nodeexpr.And(maxTerms, base, added)
 	}
+	var terms []corev1.NodeSelectorTerm
+	if err == nil && !d.final.IsFalse() {
+		terms, err = table.Merge(ownTerms(own), d.after.NodeSelector, maxTerms)
+	}
 	switch {
 	case errors.Is(err, nodeexpr.ErrTooMany):
 		d.tooManyTerms(needed)
-		return
 	case d.final.IsFalse():
 		d.failed = true
 		d.reportContradiction(selector, ownExpr, base, needed)
-		return
+	default:
+		d.writeRequired(needed, added, terms)
 	}
-	d.writeRequired(needed, added, selector, own)
+}
+
+func ownTerms(own *corev1.NodeSelector) []corev1.NodeSelectorTerm {
+	if own == nil {
+		return nil
+	}
+	return own.NodeSelectorTerms
+}
+
+// unsaid returns the statements that the manifest does not make itself.
+func (d *draft) unsaid(table *nodeexpr.Table, own *corev1.NodeSelector) []statement {
+	var places []int
+	for i, unmet := range table.Unmet(ownTerms(own), d.after.NodeSelector) {
+		if unmet {
+			places = append(places, table.Expressions[i].Given...)
+		}
+	}
+	slices.Sort(places)
+	out := make([]statement, len(places))
+	for i, place := range places {
+		out[i] = d.required[place]
+	}
+	return out
 }
 
 func (d *draft) tooManyTerms(needed []statement) {
@@ -82,18 +104,13 @@ func (d *draft) tooManyTerms(needed []statement) {
 	})
 }
 
-// writeRequired writes the conjunction into the field, and the effects.
-func (d *draft) writeRequired(needed []statement, added, selector nodeexpr.Expr, own *corev1.NodeSelector) {
+// writeRequired writes the merged terms into the field, and the effects.
+func (d *draft) writeRequired(needed []statement, added nodeexpr.Expr, terms []corev1.NodeSelectorTerm) {
 	if d.writeNodeSelector(needed, added) {
 		return
 	}
 	if !d.carries(workload.NodeAffinity, statementOrigins(needed)...) {
 		d.failed = true
-		return
-	}
-	terms := conjoin(own, added, selector)
-	if len(terms) > maxTerms {
-		d.tooManyTerms(needed)
 		return
 	}
 	d.nodeAffinity().RequiredDuringSchedulingIgnoredDuringExecution = &corev1.NodeSelector{NodeSelectorTerms: terms}
@@ -124,62 +141,6 @@ func (d *draft) writeNodeSelector(needed []statement, added nodeexpr.Expr) bool 
 		d.effect(string(workload.NodeSelector), value, "nodeSelector says exactly this, and the kind carries no node affinity", statementOrigins(group)...)
 	}
 	return true
-}
-
-// conjoin returns the manifest's terms, each AND-ed with each of the added
-// ones, in the manifest's order and wording, without those that no node with
-// the nodeSelector can meet and those that others make redundant.
-func conjoin(own *corev1.NodeSelector, added, selector nodeexpr.Expr) []corev1.NodeSelectorTerm {
-	if own == nil {
-		return possible(added, selector).Terms()
-	}
-	type piece struct {
-		like corev1.NodeSelectorTerm
-		expr nodeexpr.Expr
-	}
-	var pieces []piece
-	for _, like := range own.NodeSelectorTerms {
-		e, err := nodeexpr.FromTerm(like)
-		if err != nil {
-			continue
-		}
-		product, err := nodeexpr.And(maxTerms*maxTerms, e, added)
-		if err != nil {
-			continue
-		}
-		for _, s := range possible(product, selector).Split() {
-			pieces = append(pieces, piece{like, s})
-		}
-	}
-	var kept []piece
-	for i, p := range pieces {
-		redundant := false
-		for j, o := range pieces {
-			if i != j && nodeexpr.Implies(p.expr, o.expr) && (j < i || !nodeexpr.Implies(o.expr, p.expr)) {
-				redundant = true
-				break
-			}
-		}
-		if !redundant {
-			kept = append(kept, p)
-		}
-	}
-	var terms []corev1.NodeSelectorTerm
-	for _, p := range kept {
-		terms = append(terms, p.expr.TermsLike(p.like)...)
-	}
-	return terms
-}
-
-// possible drops the terms that no node with the selector can meet.
-func possible(e, selector nodeexpr.Expr) nodeexpr.Expr {
-	var kept []nodeexpr.Expr
-	for _, t := range e.Split() {
-		if both, err := nodeexpr.And(maxTerms, t, selector); err == nil && !both.IsFalse() {
-			kept = append(kept, t)
-		}
-	}
-	return nodeexpr.Or(kept...)
 }
 
 // reportContradiction says which requirements exclude each other: one and the

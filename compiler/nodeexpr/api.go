@@ -113,30 +113,24 @@ func fromRequirement(r corev1.NodeSelectorRequirement, field bool) (constraint, 
 // expression that holds for every node or for none has no terms: the caller
 // must know which.
 func (e Expr) Terms() []corev1.NodeSelectorTerm {
-	return e.TermsLike(corev1.NodeSelectorTerm{})
-}
-
-// TermsLike is Terms for an expression that came about by adding to the term
-// like: what it leaves as it was stands first, in its order and wording.
-func (e Expr) TermsLike(like corev1.NodeSelectorTerm) []corev1.NodeSelectorTerm {
-	var original Term
-	if o, err := FromTerm(like); err == nil && len(o.terms) == 1 {
-		original = o.terms[0]
-	}
 	var out []corev1.NodeSelectorTerm
 	for _, t := range e.terms {
-		if len(t.parts) == 0 {
-			continue
+		if len(t.parts) > 0 {
+			out = append(out, t.render()...)
 		}
-		out = append(out, t.render(like, original)...)
 	}
 	return out
 }
 
-func (t Term) render(like corev1.NodeSelectorTerm, original Term) []corev1.NodeSelectorTerm {
+func (t Term) render() []corev1.NodeSelectorTerm {
 	var base corev1.NodeSelectorTerm
-	base.MatchExpressions = t.renderKept(like.MatchExpressions, original, false)
-	base.MatchFields = t.renderKept(like.MatchFields, original, true)
+	for _, p := range t.parts {
+		if p.key.Field {
+			base.MatchFields = append(base.MatchFields, p.requirements(p.key)...)
+		} else {
+			base.MatchExpressions = append(base.MatchExpressions, p.requirements(p.key)...)
+		}
+	}
 	names, chosen := t.get(NodeName)
 	if !chosen || len(names.in) < 2 {
 		return []corev1.NodeSelectorTerm{base}
@@ -145,34 +139,6 @@ func (t Term) render(like corev1.NodeSelectorTerm, original Term) []corev1.NodeS
 	for i, name := range names.in {
 		out[i] = *base.DeepCopy()
 		out[i].MatchFields = []corev1.NodeSelectorRequirement{{Key: NodeName.Name, Operator: corev1.NodeSelectorOpIn, Values: []string{name}}}
-	}
-	return out
-}
-
-// renderKept writes the requirements on labels or fields: those of like that
-// still say the same in their place, changed ones in the place of the first of
-// their key, new ones at the end.
-func (t Term) renderKept(like []corev1.NodeSelectorRequirement, original Term, field bool) []corev1.NodeSelectorRequirement {
-	var out []corev1.NodeSelectorRequirement
-	written := map[Key]bool{}
-	for _, r := range like {
-		k := Key{Field: field, Name: r.Key}
-		now, ok := t.get(k)
-		before, had := original.get(k)
-		switch {
-		case !ok:
-			// Only what demands nothing can vanish when a term grows.
-		case had && now.equal(before):
-			out = append(out, *r.DeepCopy())
-		case !written[k]:
-			out = append(out, now.requirements(k)...)
-		}
-		written[k] = true
-	}
-	for _, p := range t.parts {
-		if p.key.Field == field && !written[p.key] {
-			out = append(out, p.requirements(p.key)...)
-		}
 	}
 	return out
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
@@ -250,31 +249,5 @@ func TestErrors(t *testing.T) {
 		if e, err := nodeexpr.FromTerm(corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{r}}); err == nil {
 			t.Errorf("field %v reads as %q", r, e)
 		}
-	}
-}
-
-// TestTermsLike checks that what a term says already keeps its place and words.
-func TestTermsLike(t *testing.T) {
-	t.Parallel()
-	like := corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{
-		{Key: "z", Operator: corev1.NodeSelectorOpIn, Values: []string{"b", "a"}},
-		{Key: "k", Operator: corev1.NodeSelectorOpIn, Values: []string{"2", "1"}},
-		{Key: "k", Operator: corev1.NodeSelectorOpExists},
-	}}
-	own, err := nodeexpr.FromTerm(like)
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := nodeexpr.And(limit, own, nodeexpr.In(nodeexpr.Label("k"), "1", "3"), nodeexpr.NotIn(nodeexpr.Label("c"), "x"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
-		{Key: "z", Operator: corev1.NodeSelectorOpIn, Values: []string{"b", "a"}},
-		{Key: "k", Operator: corev1.NodeSelectorOpIn, Values: []string{"1"}},
-		{Key: "c", Operator: corev1.NodeSelectorOpNotIn, Values: []string{"x"}},
-	}}}
-	if diff := cmp.Diff(want, e.TermsLike(like)); diff != "" {
-		t.Error(diff)
 	}
 }
