@@ -230,6 +230,16 @@ type Grants struct {
 	ServiceAccounts []string          `json:"serviceAccounts,omitempty"`
 }
 
+// SplitAccount takes apart a service account as Grants and GuardExempt name it:
+// "namespace/name", or "name" for that of any namespace, which ok tells. Both
+// parts may be globs.
+func SplitAccount(account string) (namespace, name string, ok bool) {
+	if namespace, name, ok = strings.Cut(account, "/"); ok {
+		return namespace, name, true
+	}
+	return "", account, false
+}
+
 // Kind teaches a custom kind that has pod templates.
 type Kind struct {
 	// Name is "group/Kind".

@@ -26,6 +26,7 @@ var layers = []string{
 	"compiler/cel",
 	"compiler/nodeexpr",
 	"compiler/admission",
+	"compiler/guard",
 	"compiler/nodelabel",
 	"compiler",
 	"compiler/emit",
