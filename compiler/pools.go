@@ -31,7 +31,7 @@ type pool struct {
 type grants struct {
 	namespaces      []pattern
 	namespaceLabels []labelPattern
-	accounts        []pattern
+	accounts        []accountPattern
 }
 
 // preparePools builds the expressions of all pools, and reports what is wrong
@@ -119,7 +119,7 @@ func prepareGrants(g *policy.Grants) *grants {
 	return &grants{
 		namespaces:      patterns(g.Namespaces),
 		namespaceLabels: labelPatterns(g.NamespaceLabels),
-		accounts:        patterns(g.ServiceAccounts),
+		accounts:        accountPatterns(g.ServiceAccounts),
 	}
 }
 
@@ -134,9 +134,9 @@ func (g *grants) lacks(f facts, w *workload.Workload, t *workload.Template) (str
 		return fmt.Sprintf("%q to grants.namespaces", w.Namespace), no
 	}
 	if g.accounts != nil {
-		full := w.Namespace + "/" + t.ServiceAccount
-		if !anyMatches(g.accounts, full) && !anyMatches(g.accounts, t.ServiceAccount) {
-			return fmt.Sprintf("%q to grants.serviceAccounts", full), no
+		granted := func(a accountPattern) bool { return a.matches(w.Namespace, t.ServiceAccount) }
+		if !slices.ContainsFunc(g.accounts, granted) {
+			return fmt.Sprintf("%q to grants.serviceAccounts", w.Namespace+"/"+t.ServiceAccount), no
 		}
 	}
 	switch f.namespaceHas(w.Namespace, g.namespaceLabels) {
