@@ -127,29 +127,8 @@ func (v *validator) pool(p *policy.Pool) {
 	s.nodeTerm([]string{"nodes"}, p.Nodes)
 	s.poolMakers(p)
 	s.poolLabels(p)
-	if p.Dedicated == nil {
-		return
-	}
-	t := p.Dedicated.Taint
-	s.labelKey([]string{"dedicated", "taint", "key"}, t.Key)
-	if t.Value != nil {
-		s.labelValue([]string{"dedicated", "taint", "value"}, *t.Value)
-	}
-	g := p.Dedicated.Grants
-	if g == nil {
-		return
-	}
-	path := []string{"dedicated", "grants"}
-	if len(g.Namespaces)+len(g.NamespaceLabels)+len(g.ServiceAccounts) == 0 {
-		s.bad("policy/empty-selector", path, "grants that say nothing would let everybody in; say who may use the pool, or leave grants out")
-	}
-	s.namespaces(join(path, "namespaces"), g.Namespaces)
-	s.selectorLabels(join(path, "namespaceLabels"), g.NamespaceLabels)
-	for i, account := range g.ServiceAccounts {
-		s.glob(join(path, "serviceAccounts", nth(i)), account)
-		if strings.Count(account, "/") > 1 {
-			s.bad("policy/bad-name", join(path, "serviceAccounts", nth(i)), "%q is no service account; write its name, or \"namespace/name\"", account)
-		}
+	if p.Dedicated != nil {
+		s.dedicated(p.Dedicated)
 	}
 }
 
