@@ -26,10 +26,10 @@ func TestRawOwnership(t *testing.T) {
 		{"nothing there", "", nil, map[string]any{"runtimeClassName": "kata"}, nil},
 		{"the same of theirs", "kata", nil, nil, nil},
 		{"another of theirs", "runc", nil, nil, []string{"compile/contradiction"}},
-		{"the same of ours", "kata", &ownership.Record{Version: 1, Fields: []ownership.Field{{Path: pointer, Wrote: "kata"}}}, map[string]any{"runtimeClassName": "kata"}, nil},
-		{"another of ours", "gvisor", &ownership.Record{Version: 1, Fields: []ownership.Field{{Path: pointer, Wrote: "gvisor"}}}, map[string]any{"runtimeClassName": "kata"}, nil},
-		{"ours, edited since", "runc", &ownership.Record{Version: 1, Fields: []ownership.Field{{Path: pointer, Wrote: "gvisor"}}}, nil, []string{"compile/contradiction"}},
-		{"ours over theirs", "gvisor", &ownership.Record{Version: 1, Fields: []ownership.Field{{Path: pointer, Before: "runc", Wrote: "gvisor"}}}, nil, []string{"compile/contradiction"}},
+		{"the same of ours", "kata", &ownership.Record{Fields: []ownership.Field{{Path: pointer, Wrote: "kata"}}}, map[string]any{"runtimeClassName": "kata"}, nil},
+		{"another of ours", "gvisor", &ownership.Record{Fields: []ownership.Field{{Path: pointer, Wrote: "gvisor"}}}, map[string]any{"runtimeClassName": "kata"}, nil},
+		{"ours, edited since", "runc", &ownership.Record{Fields: []ownership.Field{{Path: pointer, Wrote: "gvisor"}}}, nil, []string{"compile/contradiction"}},
+		{"ours over theirs", "gvisor", &ownership.Record{Fields: []ownership.Field{{Path: pointer, Before: "runc", Wrote: "gvisor"}}}, nil, []string{"compile/contradiction"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

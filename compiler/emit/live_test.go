@@ -30,7 +30,7 @@ func TestLiveManifests(t *testing.T) {
 kind: Deployment
 metadata:
   annotations:
-    kubectl-sched.github.io/placement: '{"v":1,"made":1,"fields":[{"path":"/spec/template/spec/priorityClassName","wrote":"high"}]}'
+    kubectl-sched.github.io/placement: '{"v":2,"made":1,"fields":[{"at":"/spec/template/spec/priorityClassName","is":"tXxCma_j"}]}'
   name: web
   namespace: shop
 spec:

@@ -183,6 +183,7 @@ func (r *reader) withdraw() map[string]any {
 		return w.Object
 	}
 	w.Record = r.kind.relocate(record, w.Object)
+	w.Record.Recall(w.Object)
 	base, edited := ownership.Withdraw(w.Object, w.Record)
 	for _, e := range edited {
 		r.report("workload/edited-since", w.pathOf(e.Path), diag.Warning, fmt.Sprintf("%q was changed by somebody since it was written here by a policy; what is there now counts as the manifest's own", e.Path))

@@ -25,7 +25,7 @@ type Write struct {
 // changes anything. Writes whose Before equals After are left out. The object
 // is the one without us, from which Build learns what has to be made.
 func Build(object map[string]any, writes []Write) *Record {
-	r := &Record{Version: version}
+	r := &Record{}
 	for _, w := range writes {
 		if plain.Equal(w.Before, w.After) {
 			continue

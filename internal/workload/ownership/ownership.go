@@ -17,10 +17,9 @@ const Annotation = "kubectl-sched.github.io/placement"
 // fields belong to. In-place manifests do not have it.
 const SetLabel = "kubectl-sched.github.io/set"
 
-// Record is what we own in one object.
+// Record is what we own in one object. As JSON it has the values in full, as the
+// revisions of a set keep it; Encode writes the short form for the annotation.
 type Record struct {
-	// Version is the version of this format: 1.
-	Version int `json:"v"`
 	// UID is that of the live object which the record was written for; empty in
 	// a manifest. A record with another UID was copied and is not believed.
 	UID string `json:"uid,omitempty"`
@@ -46,12 +45,40 @@ type Field struct {
 	Template string `json:"tpl,omitempty"`
 	// Before is the value that was there before us, nil if there was none.
 	Before any `json:"before,omitempty"`
-	// Wrote is the value that we left there; nil where we took the field away.
+	// Wrote is the value that we left there; nil where we took the field away,
+	// and where only Sum is known of it.
 	Wrote any `json:"wrote,omitempty"`
+	// Sum is what a record that was read from an annotation knows of the value
+	// that we left; nil where we took the field away, or where Wrote says it.
+	Sum *Digest `json:"sum,omitempty"`
 	// Made counts the parents of the field that were not there before us, from
 	// the innermost outwards: they go when they are empty again.
 	Made int `json:"made,omitempty"`
 	// Null says that the outermost of the made parents, or the field itself if
 	// none was made, was there before us with the value null.
 	Null bool `json:"null,omitempty"`
+}
+
+// left is the digest of the value that we left there, nil if we took the field
+// away.
+func (f *Field) left() *Digest {
+	if f.Wrote != nil {
+		return DigestOf(f.Wrote)
+	}
+	return f.Sum
+}
+
+// Recall fills in the values that we wrote, of which an annotation has only the
+// sums, from the object that it was read from: Wrote is set for each field that
+// still is as we left it. The object is not changed.
+func (r *Record) Recall(object map[string]any) {
+	for i := range r.Fields {
+		f := &r.Fields[i]
+		if f.Wrote != nil || f.Sum == nil {
+			continue
+		}
+		if now, ok := lookup(object, Tokens(f.Path)); ok && f.Sum.Is(now) {
+			f.Wrote, f.Sum = now, nil
+		}
+	}
 }

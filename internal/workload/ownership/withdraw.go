@@ -1,6 +1,6 @@
 package ownership
 
-import "github.com/kubectl-sched/kubectl-sched/internal/workload/plain"
+import "slices"
 
 // An Edited is a field that we wrote and that somebody has changed since, so
 // that what was there before cannot be put back, or not all of it.
@@ -9,9 +9,9 @@ type Edited struct {
 	Path string
 	// Template is the name of the pod template that the field belongs to.
 	Template string
-	// Wrote is the value that we left, and Now the one that is there (nil if the
-	// field is gone). What is not ours in Now is kept, as the user's own.
-	Wrote, Now any
+	// Now is the value that is there (nil if the field is gone). What is not
+	// ours in it is kept, as the user's own.
+	Now any
 }
 
 // Withdraw returns the object as it would be without us. The object itself is
@@ -28,8 +28,8 @@ func Withdraw(object map[string]any, record *Record) (map[string]any, []Edited) 
 	}
 	var v any = object
 	var edited []Edited
-	for _, f := range record.Fields {
-		next, e := withdraw(v, f)
+	for i := range record.Fields {
+		next, e := withdraw(v, &record.Fields[i])
 		if v = next; e != nil {
 			edited = append(edited, *e)
 		}
@@ -44,27 +44,27 @@ func Withdraw(object map[string]any, record *Record) (map[string]any, []Edited) 
 	return base, edited
 }
 
-func withdraw(v any, f Field) (any, *Edited) {
+func withdraw(v any, f *Field) (any, *Edited) {
 	tokens := Tokens(f.Path)
 	now, there := lookup(v, tokens)
-	edited := &Edited{Path: f.Path, Template: f.Template, Wrote: f.Wrote, Now: now}
+	left := f.left()
+	edited := &Edited{Path: f.Path, Template: f.Template, Now: now}
 	switch {
-	case f.Wrote == nil && !there:
+	case left == nil && !there:
 		return with(v, tokens, f.Before), nil
 	case !there && f.Before == nil:
 		return prune(v, tokens, f.Made, f.Null), nil // somebody has done it for us
-	case !there || f.Wrote == nil:
+	case !there || left == nil:
 		return v, edited
-	case plain.Equal(now, f.Wrote):
+	case left.Is(now):
 		return restore(v, tokens, f, f.Before), nil
 	}
 	current, isList := now.([]any)
-	wrote, wasList := f.Wrote.([]any)
 	before, hadList := f.Before.([]any)
-	if !isList || !wasList || !hadList && f.Before != nil {
+	if !isList || left.List == nil || !hadList && f.Before != nil {
 		return v, edited
 	}
-	list, clean := withdrawElements(current, wrote, before)
+	list, clean := withdrawElements(elementsOf(current), left.List, elementsOf(before))
 	if clean {
 		edited = nil
 	}
@@ -75,7 +75,7 @@ func withdraw(v any, f Field) (any, *Edited) {
 }
 
 // restore puts a value back, or takes the field away if there is none.
-func restore(v any, tokens []string, f Field, before any) any {
+func restore(v any, tokens []string, f *Field, before any) any {
 	if before != nil {
 		return with(v, tokens, before)
 	}
@@ -101,57 +101,83 @@ func prune(v any, tokens []string, made int, null bool) any {
 	return v
 }
 
+// elements is a list with the sums of its elements, which tell them apart.
+type elements struct {
+	values []any
+	sums   []string
+}
+
+func elementsOf(list []any) elements { return elements{list, sums(list)} }
+
 // withdrawElements takes our elements out of a list that others have changed.
 // It returns false as well if one of ours is neither there nor merely gone:
 // then somebody has most likely edited it, and it is now theirs.
-func withdrawElements(current, wrote, before []any) ([]any, bool) {
-	added, replaced := subtract(wrote, before), subtract(before, wrote)
-	list := subtract(current, added)
-	lost := subtract(added, current)
-	foreign := subtract(subtract(current, wrote), before)
+func withdrawElements(current elements, wrote []string, before elements) ([]any, bool) {
+	added, replaced := subtract(wrote, before.sums), subtract(before.sums, wrote)
+	list := current.without(added)
+	lost := subtract(added, current.sums)
+	foreign := subtract(subtract(current.sums, wrote), before.sums)
 	clean := len(lost) == 0 || len(foreign) == 0
 	for _, e := range replaced {
 		// Where every element that took its place is gone, somebody has changed
 		// just this place, and what is there now stands for it.
-		if successors := successorsOf(e, wrote, before); len(successors) > 0 && len(subtract(successors, lost)) == 0 {
+		if successors := successorsOf(e, wrote, before.sums); len(successors) > 0 && len(subtract(successors, lost)) == 0 {
 			continue
 		}
-		list = insert(list, e, before)
+		list = list.insert(e, before)
 	}
-	return list, clean
+	return list.values, clean
 }
 
 // subtract returns a without the elements of b; each element of b takes one.
-func subtract(a, b []any) []any {
+func subtract(a, b []string) []string {
 	used := make([]bool, len(b))
-	var out []any
-next:
+	var out []string
 	for _, e := range a {
-		for i, f := range b {
-			if !used[i] && plain.Equal(e, f) {
-				used[i] = true
-				continue next
-			}
+		if !take(used, b, e) {
+			out = append(out, e)
 		}
-		out = append(out, e)
+	}
+	return out
+}
+
+// take marks the first unused element of b that is e, if there is one.
+func take(used []bool, b []string, e string) bool {
+	for i, f := range b {
+		if !used[i] && e == f {
+			used[i] = true
+			return true
+		}
+	}
+	return false
+}
+
+// without is subtract for elements.
+func (l elements) without(b []string) elements {
+	used := make([]bool, len(b))
+	out := elements{values: []any{}}
+	for i, e := range l.sums {
+		if !take(used, b, e) {
+			out.values, out.sums = append(out.values, l.values[i]), append(out.sums, e)
+		}
 	}
 	return out
 }
 
 // successorsOf returns the elements of wrote that stand where e stood in
 // before: between the same elements that were left alone.
-func successorsOf(e any, wrote, before []any) []any {
+func successorsOf(e string, wrote, before []string) []string {
 	added := subtract(wrote, before)
-	at := index(before, e)
+	at := slices.Index(before, e)
 	from, to := 0, len(wrote)
 	for i := at - 1; i >= 0; i-- {
-		if j := index(wrote, before[i]); j >= 0 {
+		if j := slices.Index(wrote, before[i]); j >= 0 {
 			from = j + 1
 			break
 		}
 	}
 	for i := at + 1; i < len(before); i++ {
-		if j := index(wrote, before[i]); j >= from {
+		if j := slices.Index(wrote, before[i]); j >= from {
 			to = j
 			break
 		}
@@ -159,9 +185,9 @@ func successorsOf(e any, wrote, before []any) []any {
 	if from > to {
 		return nil
 	}
-	var out []any
+	var out []string
 	for _, w := range wrote[from:to] {
-		if index(added, w) >= 0 {
+		if slices.Contains(added, w) {
 			out = append(out, w)
 		}
 	}
@@ -169,25 +195,17 @@ func successorsOf(e any, wrote, before []any) []any {
 }
 
 // insert puts e back behind the element that it followed in before.
-func insert(list []any, e any, before []any) []any {
+func (l elements) insert(e string, before elements) elements {
+	from := slices.Index(before.sums, e)
 	at := 0
-	for i := index(before, e) - 1; i >= 0; i-- {
-		if j := index(list, before[i]); j >= 0 {
+	for i := from - 1; i >= 0; i-- {
+		if j := slices.Index(l.sums, before.sums[i]); j >= 0 {
 			at = j + 1
 			break
 		}
 	}
-	out := make([]any, 0, len(list)+1)
-	out = append(out, list[:at]...)
-	out = append(out, e)
-	return append(out, list[at:]...)
-}
-
-func index(list []any, e any) int {
-	for i, f := range list {
-		if plain.Equal(e, f) {
-			return i
-		}
+	return elements{
+		values: slices.Insert(slices.Clone(l.values), at, before.values[from]),
+		sums:   slices.Insert(slices.Clone(l.sums), at, e),
 	}
-	return -1
 }
