@@ -55,7 +55,7 @@ func NewTable(exprs []Expr) *Table {
 	terms := make([][][]Requirement, len(exprs))
 	for i, e := range exprs {
 		for _, term := range e.Terms() {
-			rs := requirementsOf(term)
+			rs := Requirements(term)
 			terms[i] = append(terms[i], rs)
 			t.Requirements = append(t.Requirements, rs...)
 		}
@@ -129,7 +129,7 @@ type partial struct {
 
 func (t *Table) start(own corev1.NodeSelectorTerm, nodeSelector map[string]string) partial {
 	p := partial{own: own, met: map[int]bool{}}
-	has := requirementsOf(own)
+	has := Requirements(own)
 	for k, v := range nodeSelector {
 		has = append(has, Requirement{Label(k), corev1.NodeSelectorOpIn, []string{v}})
 	}

@@ -12,7 +12,9 @@ import (
 	"github.com/kubectl-sched/kubectl-sched/compiler/nodeexpr"
 )
 
-func in(key string, values ...string) nodeexpr.Expr { return nodeexpr.In(nodeexpr.Label(key), values...) }
+func in(key string, values ...string) nodeexpr.Expr {
+	return nodeexpr.In(nodeexpr.Label(key), values...)
+}
 
 func requirement(key string, op corev1.NodeSelectorOperator, values ...string) corev1.NodeSelectorRequirement {
 	return corev1.NodeSelectorRequirement{Key: key, Operator: op, Values: values}

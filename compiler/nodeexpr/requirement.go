@@ -17,9 +17,9 @@ type Requirement struct {
 	Values   []string
 }
 
-// requirementsOf returns the requirements of a term, labels before fields, in
-// the order in which they stand.
-func requirementsOf(t corev1.NodeSelectorTerm) []Requirement {
+// Requirements returns the requirements of a term, labels before fields, in the
+// order in which they stand.
+func Requirements(t corev1.NodeSelectorTerm) []Requirement {
 	var out []Requirement
 	for _, r := range t.MatchExpressions {
 		out = append(out, Requirement{Label(r.Key), r.Operator, sorted(r.Values)})

@@ -1,0 +1,120 @@
+// Package admissiontest evaluates admission policies as the API server does, by
+// its own code and without a server, for tests: thousands of pods a second, and
+// with the cost that the server would count.
+//
+// It knows nothing of how policies come about, nor of the rest of the admission
+// chain: defaults, other plugins and webhooks.
+package admissiontest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	celgo "github.com/google/cel-go/cel"
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/apiserver/pkg/admission"
+	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/mutating/patch"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/cel/environment"
+)
+
+// Policy is a MutatingAdmissionPolicy, compiled.
+type Policy struct {
+	scheme   *runtime.Scheme
+	compiler *plugincel.CompositedCompiler
+	mutators []*recorder
+}
+
+// recorder keeps what an evaluation left of its budget.
+type recorder struct {
+	plugincel.MutatingEvaluator
+	left int64
+}
+
+// ForInput evaluates, and notes what is left of the budget.
+func (r *recorder) ForInput(ctx context.Context, attributes *admission.VersionedAttributes, request *admissionv1.AdmissionRequest, inputs plugincel.OptionalVariableBindings, namespace *corev1.Namespace, budget int64) (plugincel.EvaluationResult, int64, error) {
+	result, left, err := r.MutatingEvaluator.ForInput(ctx, attributes, request, inputs, namespace, budget)
+	r.left = left
+	return result, left, err
+}
+
+type named struct {
+	admissionregistrationv1.Variable
+}
+
+func (v named) GetName() string       { return v.Name }
+func (v named) GetExpression() string { return v.Expression }
+func (v named) ReturnTypes() []*celgo.Type {
+	return []*celgo.Type{celgo.AnyType}
+}
+
+// Compile compiles the policy as Kubernetes 1.37 does. The error names every
+// expression that does not compile.
+func Compile(p *admissionregistrationv1.MutatingAdmissionPolicy) (*Policy, error) {
+	compiler, err := plugincel.NewCompositedCompiler(environment.MustBaseEnvSet(version.MajorMinor(1, 37)))
+	if err != nil {
+		return nil, fmt.Errorf("prepare CEL: %w", err)
+	}
+	out := &Policy{scheme: runtime.NewScheme(), compiler: compiler}
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme} {
+		if err := add(out.scheme); err != nil {
+			return nil, fmt.Errorf("prepare types: %w", err)
+		}
+	}
+	var problems []error
+	declared := plugincel.OptionalVariableDeclarations{HasAuthorizer: true}
+	for _, v := range p.Spec.Variables {
+		if result := compiler.CompileAndStoreVariable(named{v}, declared, environment.NewExpressions); result.Error != nil {
+			problems = append(problems, fmt.Errorf("variable %s: %s", v.Name, result.Error.Detail))
+		}
+	}
+	declared.HasPatchTypes = true
+	for i, m := range p.Spec.Mutations {
+		evaluator := compiler.CompileMutatingEvaluator(&patch.JSONPatchCondition{Expression: m.JSONPatch.Expression}, declared, environment.NewExpressions)
+		for _, err := range evaluator.CompilationErrors() {
+			problems = append(problems, fmt.Errorf("mutation %d: %w", i, err))
+		}
+		out.mutators = append(out.mutators, &recorder{MutatingEvaluator: evaluator})
+	}
+	return out, errors.Join(problems...)
+}
+
+// Mutate returns the object, a pod or a DaemonSet, after the policy's mutations
+// when it is created in the namespace, and what their evaluation cost.
+func (p *Policy) Mutate(ctx context.Context, object runtime.Object, namespace *corev1.Namespace) (out runtime.Object, cost int64, err error) {
+	meta, ok := object.(metav1.Object)
+	if !ok {
+		return nil, 0, fmt.Errorf("%T has no metadata", object)
+	}
+	kind, resource := corev1.SchemeGroupVersion.WithKind("Pod"), corev1.SchemeGroupVersion.WithResource("pods")
+	if _, ok := object.(*appsv1.DaemonSet); ok {
+		kind, resource = appsv1.SchemeGroupVersion.WithKind("DaemonSet"), appsv1.SchemeGroupVersion.WithResource("daemonsets")
+	}
+	out = object.DeepCopyObject()
+	out.GetObjectKind().SetGroupVersionKind(kind)
+	for _, m := range p.mutators {
+		interfaces := admission.NewObjectInterfacesFromScheme(p.scheme)
+		attributes := admission.NewAttributesRecord(out, nil, kind, namespace.Name, meta.GetName(), resource, "", admission.Create, &metav1.CreateOptions{}, false, &user.DefaultInfo{Name: "tester"})
+		request := patch.Request{
+			MatchedResource:     resource,
+			VersionedAttributes: &admission.VersionedAttributes{Attributes: attributes, VersionedKind: kind, VersionedObject: admission.NewLazyObject(out)},
+			ObjectInterfaces:    interfaces,
+			Namespace:           namespace,
+		}
+		budget := int64(celconfig.RuntimeCELCostBudget)
+		if out, err = patch.NewJSONPatcher(m).Patch(p.compiler.CreateContext(ctx), request, budget); err != nil {
+			return nil, 0, err
+		}
+		cost += budget - m.left
+	}
+	return out, cost, nil
+}

@@ -1,0 +1,111 @@
+package admission
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/kubectl-sched/kubectl-sched/compiler/cel"
+)
+
+// expression is CEL in a JSON value, of the type dyn.
+type expression string
+
+// optional is CEL in a map of JSON values, of the type optional(dyn): the entry
+// is left out where it has no value.
+type optional string
+
+// literal returns the CEL literal of a JSON value, in which expressions may
+// stand, and its type. The API server wants the elements of a list or a map to
+// be of one type; where they are not, they are made dyn.
+func literal(v any) (text, kind string) {
+	switch v := v.(type) {
+	case expression:
+		return string(v), "dyn"
+	case nil:
+		return "null", "null"
+	case string:
+		return cel.Quote(v), "string"
+	case bool:
+		return strconv.FormatBool(v), "bool"
+	case int:
+		return strconv.Itoa(v), "int"
+	case int32:
+		return strconv.FormatInt(int64(v), 10), "int"
+	case int64:
+		return strconv.FormatInt(v, 10), "int"
+	case float64:
+		if v == float64(int64(v)) {
+			return strconv.FormatInt(int64(v), 10), "int"
+		}
+		return strconv.FormatFloat(v, 'g', -1, 64), "double"
+	case []any:
+		texts, kind := elements(v)
+		return "[" + strings.Join(texts, ", ") + "]", "list(" + kind + ")"
+	case map[string]any:
+		keys := slices.Sorted(maps.Keys(v))
+		values := make([]any, len(keys))
+		for i, k := range keys {
+			values[i] = v[k]
+		}
+		texts, kind := elements(values)
+		for i, k := range keys {
+			entry := cel.Quote(k) + ": "
+			if _, ok := values[i].(optional); ok {
+				entry = "?" + entry
+			}
+			texts[i] = entry + texts[i]
+		}
+		return "{" + strings.Join(texts, ", ") + "}", "map(" + kind + ")"
+	}
+	return fmt.Sprintf("%#v", v), "dyn"
+}
+
+// elements returns the literals of values and their type.
+func elements(values []any) (texts []string, kind string) {
+	kinds := map[string]bool{}
+	texts = make([]string, len(values))
+	each := make([]string, len(values))
+	for i, v := range values {
+		if o, ok := v.(optional); ok {
+			texts[i], each[i] = string(o), "dyn"
+		} else {
+			texts[i], each[i] = literal(v)
+		}
+		kinds[each[i]] = true
+	}
+	if len(kinds) == 0 {
+		return texts, "dyn"
+	}
+	if len(kinds) == 1 {
+		return texts, each[0]
+	}
+	for i, v := range values {
+		if _, ok := v.(optional); !ok && each[i] != "dyn" {
+			texts[i] = "dyn(" + texts[i] + ")"
+		}
+	}
+	return texts, "dyn"
+}
+
+// texts returns the literal of a list of strings.
+func texts(list []string) string { return cel.List(list) }
+
+// lines returns a list of expressions, one a line.
+func lines(elements []string) string {
+	if len(elements) == 0 {
+		return "[]"
+	}
+	return "[\n  " + strings.Join(elements, ",\n  ") + "\n]"
+}
+
+// numbers returns the literal of a list of numbers.
+func numbers(list []int) string {
+	out := make([]string, len(list))
+	for i, n := range list {
+		out[i] = strconv.Itoa(n)
+	}
+	return "[" + strings.Join(out, ", ") + "]"
+}

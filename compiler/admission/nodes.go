@@ -1,0 +1,224 @@
+package admission
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kubectl-sched/kubectl-sched/compiler/cel"
+	"github.com/kubectl-sched/kubectl-sched/compiler/nodeexpr"
+)
+
+// A requirement on nodes is written as [[key, operator], values] in the
+// variables, all of them strings, so that a table of them is a constant. A field
+// has an "@" before its name, which no label has.
+
+// requirement returns the literal of a requirement.
+func requirement(r nodeexpr.Requirement) string {
+	key := r.Key.Name
+	if r.Key.Field {
+		key = "@" + key
+	}
+	return fmt.Sprintf("[[%s, %s], %s]", cel.Quote(key), cel.Quote(string(r.Operator)), texts(r.Values))
+}
+
+const (
+	// termRequirements turns a term of the API, t, into requirements.
+	termRequirements = `t.?matchExpressions.orValue([]).map(r, [[string(r.key), string(r.operator)], r.?values.orValue([]).map(v, string(v)).distinct().sort()])
+    + t.?matchFields.orValue([]).map(r, [["@" + string(r.key), string(r.operator)], r.?values.orValue([]).map(v, string(v)).distinct().sort()])`
+
+	// implies says whether the requirement q implies r: nodeexpr.Requirement.Implies.
+	implies = `q[0][0] == r[0][0] && (
+        q == r
+        || r[0][1] == "In" && q[0][1] == "In" && q[1].all(v, v in r[1])
+        || r[0][1] == "NotIn" && (q[0][1] == "In" && !q[1].exists(v, v in r[1]) || q[0][1] == "NotIn" && r[1].all(v, v in q[1]) || q[0][1] == "DoesNotExist")
+        || r[0][1] == "Exists" && q[0][1] in ["In", "Gt", "Lt"]
+        || r[0][1] == "Gt" && (q[0][1] == "In" && q[1].all(v, v.matches("^-?[0-9]{1,18}$") && int(v) > int(r[1][0])) || q[0][1] == "Gt" && q[1].all(v, v.matches("^-?[0-9]{1,18}$") && int(v) >= int(r[1][0])))
+        || r[0][1] == "Lt" && (q[0][1] == "In" && q[1].all(v, v.matches("^-?[0-9]{1,18}$") && int(v) < int(r[1][0])) || q[0][1] == "Lt" && q[1].all(v, v.matches("^-?[0-9]{1,18}$") && int(v) <= int(r[1][0])))
+      )`
+
+	// labelRequirements and fieldRequirements turn a list of requirements back
+	// into those of the API.
+	labelRequirements = `.filter(r, !r[0][0].startsWith("@")).map(r, {"key": dyn(r[0][0]), "operator": dyn(r[0][1]), ?"values": optional.ofNonZeroValue(dyn(r[1]))})`
+	fieldRequirements = `.filter(r, r[0][0].startsWith("@")).map(r, {"key": dyn(r[0][0].substring(1)), "operator": dyn(r[0][1]), ?"values": optional.ofNonZeroValue(dyn(r[1]))})`
+)
+
+// nodeLabels defines the labels that nodeSelector gets, and those that it has
+// then.
+func (p *program) nodeLabels(s Set) {
+	if len(s.NodeLabels) == 0 {
+		p.define("nodeLabelsAdded", `[["", ""]].filter(l, false)`)
+		return
+	}
+	var rows []string
+	for _, l := range s.NodeLabels {
+		rows = append(rows, either(l.When, texts([]string{l.Key, l.Value}), "[]"))
+	}
+	p.define("nodeLabelsAsked", "%s.filter(l, l.size() > 0)", lines(rows))
+	p.define("nodeLabelsAdded", `variables.nodeLabelsAsked.transformList(i, l,
+  !(l[0] in variables.spec.?nodeSelector.orValue({})) && !variables.nodeLabelsAsked.slice(0, i).exists(o, o[0] == l[0]), l)`)
+}
+
+// required defines requiredTerms, the terms of the required node affinity, and
+// requiredChanged. The rule is nodeexpr.Table.Merge.
+func (p *program) required(s Set) {
+	t := s.Required.Table
+	if t == nil || len(t.Expressions) == 0 {
+		p.define("requiredChanged", "false")
+		p.define("requiredTerms", "[{}]")
+		return
+	}
+	p.define("requiredOwn", `variables.spec.?affinity.?nodeAffinity.?requiredDuringSchedulingIgnoredDuringExecution.?nodeSelectorTerms.orValue([])`)
+	p.define("requiredBase", `variables.requiredOwn.size() == 0 ? [{}] : variables.requiredOwn`)
+	p.define("requiredOwnTerms", "variables.requiredBase.map(t,\n    %s)", termRequirements)
+	p.define("nodeLabels", `variables.spec.?nodeSelector.orValue({}).transformList(k, v, [[string(k), "In"], [string(v)]])
++ variables.nodeLabelsAdded.map(l, [[l[0], "In"], [l[1]]])`)
+	rows := make([]string, len(t.Requirements))
+	implied := make([]string, len(t.Requirements))
+	for i, r := range t.Requirements {
+		rows[i], implied[i] = requirement(r), numbers(t.Implied[i])
+	}
+	p.define("requirements", "%s", lines(rows))
+	p.define("implied", "%s", "["+strings.Join(implied, ", ")+"]")
+	p.define("requiredMet", `variables.requiredOwnTerms.map(t, variables.requirements.transformList(i, r,
+      (t + variables.nodeLabels).exists(q, %s), i))`, implies)
+
+	var singles []string
+	for i, x := range t.Expressions {
+		if len(x.Alternatives) == 1 {
+			singles = append(singles, either(s.Required.When[i], numbers(x.Alternatives[0]), "[]"))
+		}
+	}
+	p.define("requiredAsked", "%s.flatten().distinct().sort()", lines(append([]string{"[0].filter(i, false)"}, singles...)))
+	p.define("requiredMinimal", `variables.requiredAsked.filter(i, !variables.requiredAsked.exists(j, j != i && i in variables.implied[j]))`)
+	p.define("required_0", `variables.requiredMet.transformList(n, met, [n] + (
+    variables.requiredOwn.size() > 0 && variables.requiredOwnTerms[n].size() == 0 ? [] : variables.requiredMinimal.filter(i, !(i in met))))`)
+	step := 0
+	for i, x := range t.Expressions {
+		if len(x.Alternatives) == 1 {
+			continue
+		}
+		p.choice(step, s.Required.When[i], x.Alternatives)
+		step++
+	}
+	p.define("requiredGrown", "variables.required_%d", step)
+	p.define("requiredChanged", `variables.requiredGrown.exists(g, g.size() > 1)`)
+	p.define("requiredTerms", `variables.requiredGrown.map(g, g.size() == 1 ? variables.requiredBase[g[0]] : {
+    ?"matchExpressions": optional.ofNonZeroValue(variables.requiredBase[g[0]].?matchExpressions.orValue([])
+      + g.slice(1, g.size()).map(i, variables.requirements[i])%s),
+    ?"matchFields": optional.ofNonZeroValue(variables.requiredBase[g[0]].?matchFields.orValue([])
+      + g.slice(1, g.size()).map(i, variables.requirements[i])%s)
+  })`, labelRequirements, fieldRequirements)
+}
+
+// choice defines the terms after one expression of several alternatives: each
+// that meets none of them is taken once for each. A term is a list: the place of
+// the pod's own term, and the requirements that it got.
+func (p *program) choice(step int, when string, alternatives [][]int) {
+	list := make([]string, len(alternatives))
+	for i, a := range alternatives {
+		list[i] = numbers(a)
+	}
+	before := fmt.Sprintf("variables.required_%d", step)
+	after := fmt.Sprintf(`%s.map(g, [g, variables.requiredMet[g[0]] + g.slice(1, g.size()).map(i, variables.implied[i]).flatten()]).map(g,
+      variables.requiredOwn.size() > 0 && variables.requiredOwnTerms[g[0][0]].size() == 0
+      || %s.exists(a, a.all(i, i in g[1])) ? [g[0]] : %s.map(a, g[0] + a.filter(i, !(i in g[1])))).flatten()`,
+		before, "["+strings.Join(list, ", ")+"]", "["+strings.Join(list, ", ")+"]")
+	p.define(fmt.Sprintf("required_%d", step+1), "%s", either(when, after, before))
+}
+
+// preferred defines preferredTerms, the preferred terms of the node affinity,
+// and preferredChanged.
+func (p *program) preferred(s Set) {
+	if len(s.Preferred) == 0 {
+		p.define("preferredChanged", "false")
+		p.define("preferredTerms", "[{}]")
+		return
+	}
+	var weights, terms []string
+	for _, t := range s.Preferred {
+		var sum []string
+		for _, w := range t.Weights {
+			sum = append(sum, "("+either(w.When, fmt.Sprint(w.Weight), "0")+")")
+		}
+		weights = append(weights, "["+strings.Join(sum, " + ")+", 100].min()")
+		var rs []string
+		for _, r := range nodeexpr.Requirements(t.Term) {
+			rs = append(rs, requirement(r))
+		}
+		terms = append(terms, "["+strings.Join(rs, ", ")+"]")
+	}
+	p.define("preferredWeights", "%s", lines(weights))
+	p.define("preferences", "%s", lines(terms))
+	p.define("preferredOwn", `variables.spec.?affinity.?nodeAffinity.?preferredDuringSchedulingIgnoredDuringExecution.orValue([])`)
+	p.define("preferredOwnTerms", "variables.preferredOwn.map(o, o.preference).map(t,\n    %s)", termRequirements)
+	p.define("preferredKept", `variables.preferredOwn.transformList(n, o, {
+    "weight": dyn(([int(o.weight)] + variables.preferences.transformList(i, t, sets.equivalent(variables.preferredOwnTerms[n], t), variables.preferredWeights[i])).max()),
+    "preference": o.preference
+  })`)
+	p.define("preferredAdded", `variables.preferences.transformList(i, t,
+    variables.preferredWeights[i] > 0 && !variables.preferredOwnTerms.exists(o, sets.equivalent(o, t)), i)
+  .sortBy(i, i - variables.preferredWeights[i] * %d)`, len(s.Preferred))
+	p.define("preferredChanged", `variables.preferredAdded.size() > 0 || variables.preferredKept != variables.preferredOwn`)
+	p.define("preferredTerms", `variables.preferredKept + variables.preferredAdded.map(i, {
+    "weight": dyn(variables.preferredWeights[i]),
+    "preference": dyn({
+      ?"matchExpressions": optional.ofNonZeroValue(variables.preferences[i]%s),
+      ?"matchFields": optional.ofNonZeroValue(variables.preferences[i]%s)
+    })
+  })`, labelRequirements, fieldRequirements)
+}
+
+// tolerations defines tolerationsNow, the tolerations, and tolerationsChanged. A
+// toleration is a list in the variables: key, operator, value, effect, seconds.
+func (p *program) tolerations(s Set) {
+	if len(s.Tolerations) == 0 {
+		p.define("tolerationsChanged", "false")
+		p.define("tolerationsNow", "[{}]")
+		return
+	}
+	var rows, covered, asked []string
+	coveredBy := make([][]int, len(s.Tolerations))
+	for i, t := range s.Tolerations {
+		for _, j := range t.Covers {
+			coveredBy[j] = append(coveredBy[j], i)
+		}
+	}
+	for i, w := range s.Tolerations {
+		t := w.Toleration
+		seconds := ""
+		if t.TolerationSeconds != nil {
+			seconds = fmt.Sprint(*t.TolerationSeconds)
+		}
+		rows = append(rows, texts([]string{t.Key, string(t.Operator), t.Value, string(t.Effect), seconds}))
+		slices.Sort(coveredBy[i])
+		covered = append(covered, numbers(coveredBy[i]))
+		asked = append(asked, either(w.When, fmt.Sprint(i), "-1"))
+	}
+	p.define("tolerations", "%s", lines(rows))
+	p.define("tolerationsAsked", "%s.filter(i, i >= 0)", lines(asked))
+	p.define("tolerationsOwn", `variables.spec.?tolerations.orValue([]).map(t, [
+    string(t.?key.orValue("")), string(t.?operator.orValue("Equal")), string(t.?value.orValue("")), string(t.?effect.orValue("")),
+    has(t.tolerationSeconds) ? string(t.tolerationSeconds) : ""
+  ])`)
+	p.define("tolerationsAdded", `variables.tolerationsAsked.filter(i,
+    !%s[i].exists(j, j in variables.tolerationsAsked)
+    && !variables.tolerationsOwn.exists(o, o[4] == variables.tolerations[i][4]
+      && (o[3] == "" || o[3] == variables.tolerations[i][3])
+      && (o[1] == "Exists" ? o[0] == "" || o[0] == variables.tolerations[i][0] : o.slice(0, 3) == variables.tolerations[i].slice(0, 3))))
+  .map(i, variables.tolerations[i])`, "["+strings.Join(covered, ", ")+"]")
+	// What the API server tolerates by itself, for 300 seconds, gives way: it adds
+	// nothing where the template says how long.
+	p.define("tolerationsKept", `variables.tolerationsOwn.transformList(i, o,
+    !(o[0] in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] && o[1] == "Exists" && o[3] == "NoExecute" && o[4] == "300"
+      && variables.tolerationsAdded.exists(t, t[0] in ["", o[0]] && t[3] in ["", "NoExecute"])),
+    variables.spec.tolerations[i])`)
+	p.define("tolerationsChanged", `variables.tolerationsAdded.size() > 0`)
+	p.define("tolerationsNow", `variables.tolerationsKept + variables.tolerationsAdded.map(t, {
+    "operator": dyn(t[1]),
+    ?"key": optional.ofNonZeroValue(dyn(t[0])),
+    ?"value": optional.ofNonZeroValue(dyn(t[2])),
+    ?"effect": optional.ofNonZeroValue(dyn(t[3])),
+    ?"tolerationSeconds": t[4] == "" ? optional.none() : optional.of(dyn(int(t[4])))
+  })`)
+}

@@ -1,0 +1,207 @@
+package admission
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/kubectl-sched/kubectl-sched/compiler/cel"
+)
+
+// Objects are the objects of a set.
+type Objects struct {
+	// Content is the ContentAnnotation of the policies.
+	Content string
+
+	Place        *admissionregistrationv1.MutatingAdmissionPolicy
+	PlaceBinding *admissionregistrationv1.MutatingAdmissionPolicyBinding
+
+	Unmark        *admissionregistrationv1.MutatingAdmissionPolicy
+	UnmarkBinding *admissionregistrationv1.MutatingAdmissionPolicyBinding
+
+	Audit        *admissionregistrationv1.ValidatingAdmissionPolicy
+	AuditBinding *admissionregistrationv1.ValidatingAdmissionPolicyBinding
+}
+
+// Objects returns the objects of the set; equal sets have equal ones.
+func (s Set) Objects() Objects {
+	p := s.compile()
+	content := s.content(p)
+	p.define("marked", `%s + variables.policies.join(",")`, cel.Quote(content+" "))
+	out := Objects{Content: content}
+	out.place(s, p)
+	out.unmark(s)
+	out.audit(s, p)
+	return out
+}
+
+// content is a short hash of all that the set does.
+func (s Set) content(p *program) string {
+	h := sha256.New()
+	for _, v := range p.variables {
+		_, _ = io.WriteString(h, v.name+"\x00"+v.text+"\x00")
+	}
+	_, _ = io.WriteString(h, s.mutation(""))
+	_, _ = fmt.Fprintf(h, "%v %q", s.FailClosed, s.Exempt)
+	return hex.EncodeToString(h.Sum(nil))[:10]
+}
+
+func (s Set) meta(role, content string) metav1.ObjectMeta {
+	m := metav1.ObjectMeta{Name: Name(s.Name, role), Labels: map[string]string{RoleLabel: role}}
+	if content != "" {
+		m.Annotations = map[string]string{ContentAnnotation: content}
+	}
+	return m
+}
+
+func typeMeta(kind string) metav1.TypeMeta {
+	return metav1.TypeMeta{APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: kind}
+}
+
+// resources are what all policies act on: pods as they are created, and
+// DaemonSets, whose controller picks the nodes before it makes the pods.
+func (s Set) resources() *admissionregistrationv1.MatchResources {
+	rule := func(group, resource string, operations ...admissionregistrationv1.OperationType) admissionregistrationv1.NamedRuleWithOperations {
+		return admissionregistrationv1.NamedRuleWithOperations{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+			Operations: operations,
+			Rule: admissionregistrationv1.Rule{
+				APIGroups: []string{group}, APIVersions: []string{"v1"}, Resources: []string{resource},
+				Scope: ptr.To(admissionregistrationv1.NamespacedScope),
+			},
+		}}
+	}
+	namespaces := &metav1.LabelSelector{}
+	if len(s.Exempt) > 0 {
+		namespaces.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpNotIn, Values: s.Exempt}}
+	}
+	return &admissionregistrationv1.MatchResources{
+		NamespaceSelector: namespaces,
+		ObjectSelector:    &metav1.LabelSelector{},
+		MatchPolicy:       ptr.To(admissionregistrationv1.Equivalent),
+		ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{
+			rule("", "pods", admissionregistrationv1.Create),
+			rule("apps", "daemonsets", admissionregistrationv1.Create, admissionregistrationv1.Update),
+		},
+	}
+}
+
+// conditions leave out what must stay as it is. They must not depend on anything
+// that another mutation can change: a policy that did not match at first is not
+// asked again.
+func conditions() []admissionregistrationv1.MatchCondition {
+	return []admissionregistrationv1.MatchCondition{
+		{
+			Name:       "not-made-by-a-daemonset",
+			Expression: `!object.metadata.?ownerReferences.orValue([]).exists(o, o.kind == "DaemonSet" && o.apiVersion.startsWith("apps/") && o.?controller.orValue(false))`,
+		},
+		{
+			Name:       "not-the-mirror-of-a-static-pod",
+			Expression: `!("kubernetes.io/config.mirror" in object.metadata.?annotations.orValue({}))`,
+		},
+	}
+}
+
+func (s Set) failurePolicy() admissionregistrationv1.FailurePolicyType {
+	if s.FailClosed {
+		return admissionregistrationv1.Fail
+	}
+	return admissionregistrationv1.Ignore
+}
+
+func mutationBinding(m metav1.ObjectMeta) *admissionregistrationv1.MutatingAdmissionPolicyBinding {
+	m.Annotations = nil
+	return &admissionregistrationv1.MutatingAdmissionPolicyBinding{
+		TypeMeta: typeMeta("MutatingAdmissionPolicyBinding"), ObjectMeta: m,
+		Spec: admissionregistrationv1.MutatingAdmissionPolicyBindingSpec{PolicyName: m.Name},
+	}
+}
+
+func (o *Objects) place(s Set, p *program) {
+	o.Place = &admissionregistrationv1.MutatingAdmissionPolicy{
+		TypeMeta: typeMeta("MutatingAdmissionPolicy"), ObjectMeta: s.meta(RolePlace, o.Content),
+		Spec: admissionregistrationv1.MutatingAdmissionPolicySpec{
+			MatchConstraints:   s.resources(),
+			MatchConditions:    conditions(),
+			FailurePolicy:      ptr.To(s.failurePolicy()),
+			ReinvocationPolicy: admissionregistrationv1.IfNeededReinvocationPolicy,
+			Mutations: []admissionregistrationv1.Mutation{{
+				PatchType: admissionregistrationv1.PatchTypeJSONPatch,
+				JSONPatch: &admissionregistrationv1.JSONPatch{Expression: s.mutation(o.Content)},
+			}},
+		},
+	}
+	for _, v := range p.variables {
+		o.Place.Spec.Variables = append(o.Place.Spec.Variables, admissionregistrationv1.Variable{Name: v.name, Expression: v.text})
+	}
+	o.PlaceBinding = mutationBinding(o.Place.ObjectMeta)
+}
+
+// unmark takes a mark away that came with the request, so that nobody opts out
+// by writing one. It acts in the first pass alone; the set's own mark comes back
+// in the second, which this very change asks for.
+func (o *Objects) unmark(s Set) {
+	key := Annotation(s.Name)
+	o.Unmark = &admissionregistrationv1.MutatingAdmissionPolicy{
+		TypeMeta: typeMeta("MutatingAdmissionPolicy"), ObjectMeta: s.meta(RoleUnmark, o.Content),
+		Spec: admissionregistrationv1.MutatingAdmissionPolicySpec{
+			MatchConstraints:   s.resources(),
+			MatchConditions:    conditions(),
+			FailurePolicy:      ptr.To(s.failurePolicy()),
+			ReinvocationPolicy: admissionregistrationv1.NeverReinvocationPolicy,
+			Mutations: []admissionregistrationv1.Mutation{{
+				PatchType: admissionregistrationv1.PatchTypeJSONPatch,
+				JSONPatch: &admissionregistrationv1.JSONPatch{Expression: fmt.Sprintf(`%s in object.metadata.?annotations.orValue({})
+? [JSONPatch{op: "remove", path: %s}]
+: []`, cel.Quote(key), cel.Quote(pointer("metadata", "annotations", key)))},
+			}},
+		},
+	}
+	o.UnmarkBinding = mutationBinding(o.Unmark.ObjectMeta)
+}
+
+// audit notes what was done. It never refuses anything. Its one validation fails
+// for a pod that the set would still change, so that the API server's metric
+// apiserver_validating_admission_policy_check_total counts those.
+func (o *Objects) audit(s Set, p *program) {
+	m := s.meta(RoleAudit, o.Content)
+	o.Audit = &admissionregistrationv1.ValidatingAdmissionPolicy{
+		TypeMeta: typeMeta("ValidatingAdmissionPolicy"), ObjectMeta: m,
+		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
+			MatchConstraints: s.resources(),
+			MatchConditions:  conditions(),
+			FailurePolicy:    ptr.To(admissionregistrationv1.Ignore),
+			Validations: []admissionregistrationv1.Validation{{
+				Expression:        `variables.pending.size() == 0`,
+				MessageExpression: `"the placement policies " + variables.policies.join(", ") + " would change " + variables.pending.join(", ")`,
+				Message:           "the placement policies would change the pod",
+			}},
+			AuditAnnotations: []admissionregistrationv1.AuditAnnotation{
+				{Key: AuditPolicies, ValueExpression: `variables.placed ? variables.mark.substring(variables.mark.indexOf(" ") + 1) : variables.policies.size() > 0 ? variables.policies.join(",") : null`},
+				{Key: AuditContent, ValueExpression: fmt.Sprintf(`variables.placed || variables.policies.size() > 0 ? %s : null`, cel.Quote(o.Content))},
+				{Key: AuditPending, ValueExpression: `variables.pending.size() > 0 ? variables.pending.join(",") : null`},
+			},
+		},
+	}
+	for _, v := range p.variables {
+		o.Audit.Spec.Variables = append(o.Audit.Spec.Variables, admissionregistrationv1.Variable{Name: v.name, Expression: v.text})
+	}
+	o.Audit.Spec.Variables = append(o.Audit.Spec.Variables,
+		// A mark is never the user's own, because those are taken away; without the
+		// policy that does so, it is only trusted to say what it says.
+		admissionregistrationv1.Variable{Name: "placed", Expression: fmt.Sprintf(`variables.mark.startsWith(%s)`, cel.Quote(o.Content+" "))},
+		admissionregistrationv1.Variable{Name: "pending", Expression: `variables.placed || variables.policies.size() == 0 ? [""].filter(c, false) : variables.changes`})
+	m.Annotations = nil
+	o.AuditBinding = &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
+		TypeMeta: typeMeta("ValidatingAdmissionPolicyBinding"), ObjectMeta: m,
+		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName:        m.Name,
+			ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Audit},
+		},
+	}
+}

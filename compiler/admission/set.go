@@ -1,0 +1,174 @@
+package admission
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-sched/kubectl-sched/compiler/nodeexpr"
+)
+
+// Set is everything that the objects of one set are made of.
+//
+// A wish has a condition, When: an expression of the type bool over the
+// variables (InForce, Granted, DaemonSet, conditions on Labels). Lists are in
+// the order in which their wishes are carried out, and where two wishes for one
+// field exclude each other the first one wins.
+type Set struct {
+	// Name is the value of the set's label; empty for DefaultSet.
+	Name string
+	// FailClosed refuses pods for which the expressions fail; otherwise they come
+	// in as they are.
+	FailClosed bool
+	// Exempt are namespaces in which nothing is done.
+	Exempt []string
+	// DefaultClass is the cluster's default PriorityClass, or empty.
+	DefaultClass string
+
+	Policies []Policy
+	Grants   []Grant
+
+	NodeLabels  []NodeLabel
+	Required    Required
+	Preferred   []Preferred
+	Tolerations []Toleration
+	Spreads     []Spread
+	// RawSpreads are constraints that are joined after Spreads, one by one.
+	RawSpreads  []RawSpread
+	Colocations []Colocation
+	Scalars     []Scalar
+	Leaves      []Leaf
+
+	Known []Known
+	Kinds []Kind
+}
+
+// Policy is one policy: whom it selects, and which others put it out of force.
+type Policy struct {
+	Name string
+	// Selects is a condition: the policy selects the pod, and no exception spares
+	// it.
+	Selects string
+	// ReplacedBy are the policies that override it where they select too.
+	ReplacedBy []string
+}
+
+// Grant is who may use a dedicated pool.
+type Grant struct {
+	Pool string
+	// Holds is a condition.
+	Holds string
+}
+
+// NodeLabel is a label of the nodeSelector.
+type NodeLabel struct {
+	When       string
+	Key, Value string
+}
+
+// Required is what is required of nodes: the table's rule of merging is carried
+// out with the expressions whose condition holds.
+type Required struct {
+	Table *nodeexpr.Table
+	// When has a condition for each of Table.Expressions.
+	When []string
+}
+
+// Preferred is a preferred term of the node affinity with all that asks for it.
+// Weights add up to 100 at most.
+type Preferred struct {
+	Term    corev1.NodeSelectorTerm
+	Weights []Weight
+}
+
+// Weight is what one policy gives to a term, from 1 to 100.
+type Weight struct {
+	When   string
+	Weight int32
+}
+
+// Toleration is a toleration; its operator is never empty.
+type Toleration struct {
+	When       string
+	Toleration corev1.Toleration
+	// Covers are the places in the list of those of which it tolerates all and
+	// more.
+	Covers []int
+}
+
+// Subject is which pods a constraint counts.
+type Subject struct {
+	// Own counts the pods of the pod's own workload; the other fields are not
+	// used then.
+	Own bool
+	// Selector selects pods by labels.
+	Selector *metav1.LabelSelector
+	// Namespaces are those in which pods are counted, by name; if the only one is
+	// the pod's own, it is left out.
+	Namespaces []string
+}
+
+// Spread is a spread constraint. Those for the same key and pods join: require
+// beats prefer, the lowest skew, the highest number of domains.
+type Spread struct {
+	When    string
+	Key     string
+	Subject Subject
+	Require bool
+	MaxSkew int32
+	// MinDomains is 0 where no policy says.
+	MinDomains int32
+}
+
+// RawSpread is a whole constraint.
+type RawSpread struct {
+	When       string
+	Constraint corev1.TopologySpreadConstraint
+}
+
+// Colocation is a term of pod affinity, or with Apart of pod anti-affinity.
+type Colocation struct {
+	When            string
+	Apart, Required bool
+	// Weight is from 1 to 100, and counts where it is not required.
+	Weight int32
+	// Own says that the selector of Term is that of the pod's own workload.
+	Own  bool
+	Term corev1.PodAffinityTerm
+}
+
+// Scalar is a field of the pod spec with one value, of the type string.
+type Scalar struct {
+	When         string
+	Field, Value string
+}
+
+// Leaf is a value of the pod spec that is set where there is none yet, or only
+// the one that the API server fills in.
+type Leaf struct {
+	When string
+	Path []string
+	// Value is a JSON value.
+	Value any
+}
+
+// Known is a workload that was there when the set was compiled.
+type Known struct {
+	Namespace, Group, Kind, Name string
+	// Selector selects its pods; nil where it is what anybody would take, the
+	// pod's labels.
+	Selector *metav1.LabelSelector
+	// Domains are the least numbers of domains of required spreads that name
+	// none, by topology key, where they are not 2.
+	Domains map[string]int32
+}
+
+// Kind is what the controllers of a kind put on their pods.
+type Kind struct {
+	Group, Kind string
+	// Labels are the labels that tell the pods of one object (and one template of
+	// it) from all others.
+	Labels []string
+	// MatchKeys are the labels that tell its revisions, or runs, apart, and so
+	// narrow what is counted.
+	MatchKeys []string
+}

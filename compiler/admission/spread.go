@@ -1,0 +1,120 @@
+package admission
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/kubectl-sched/kubectl-sched/compiler/cel"
+)
+
+// asJSON returns a value of the API as plain JSON values.
+func asJSON(v any) map[string]any {
+	out, err := runtime.DefaultUnstructuredConverter.ToUnstructured(v)
+	if err != nil {
+		return map[string]any{}
+	}
+	return out
+}
+
+// asAny makes the type of a JSON value known to all branches of a choice.
+const noTerms = `[{"": dyn("")}].filter(x, false)`
+
+// spread defines spreadsNow, the spread constraints, and spreadsChanged.
+func (p *program) spread(s Set) {
+	if len(s.Spreads)+len(s.RawSpreads) == 0 {
+		p.define("spreadsChanged", "false")
+		p.define("spreadsNow", "[{}]")
+		return
+	}
+	p.define("spreadsOwn", `variables.spec.?topologySpreadConstraints.orValue([])`)
+	p.spreadWishes(s)
+	p.place(0, "variables.spreadWishes")
+	for i, raw := range s.RawSpreads {
+		text, _ := literal(asJSON(&raw.Constraint))
+		p.place(i+1, either(raw.When, "["+text+"]", noTerms))
+	}
+	p.define("spreadsNow", "variables.spreads_%d", len(s.RawSpreads))
+	p.define("spreadsChanged", `variables.spreadsNow != variables.spreadsOwn`)
+}
+
+// spreadWishes defines the constraints that policies ask for, joined with each
+// other.
+func (p *program) spreadWishes(s Set) {
+	var rows []string
+	for _, w := range s.Spreads {
+		row := map[string]any{
+			"key": w.Key, "require": w.Require, "maxSkew": w.MaxSkew, "minDomains": w.MinDomains,
+			"selector": expression("variables.ownSelector"), "matchKeys": expression("variables.ownMatchKeys"),
+		}
+		when := w.When
+		if w.Subject.Own {
+			when = cel.And(when, "!"+DaemonSet, "variables.ownRows.size() > 0")
+			row["matchKeys"] = expression("dyn(variables.ownMatchKeys)")
+			row["selector"] = expression("dyn(variables.ownSelector)")
+		} else {
+			row["selector"] = asJSON(w.Subject.Selector)
+			row["matchKeys"] = []any{}
+		}
+		text, _ := literal(row)
+		rows = append(rows, either(when, "["+text+"]", noTerms))
+	}
+	p.define("spreadRows", "%s.flatten()", lines(append([]string{noTerms}, rows...)))
+	p.define("spreadCounted", `variables.spreadRows.map(w, w.selector).map(s, %s)`, canonicalSelector("s"))
+	p.define("spreadGroups", `variables.spreadRows.transformList(i, w, variables.spreadRows.transformList(j, o,
+      o.key == w.key && o.matchKeys == w.matchKeys && sets.equivalent(variables.spreadCounted[i], variables.spreadCounted[j]), o))`)
+	p.define("spreadJoined", `variables.spreadGroups.transformList(i, g,
+    !variables.spreadRows.slice(0, i).exists(o, o in g), {
+      "key": dyn(g[0].key), "selector": dyn(g[0].selector), "matchKeys": dyn(g[0].matchKeys),
+      "require": dyn(g.exists(o, o.require)), "maxSkew": dyn(g.map(o, int(o.maxSkew)).min()), "minDomains": dyn(g.map(o, int(o.minDomains)).max())
+    }).sortBy(w, w.key + (w.require ? " 1" : " 2"))`)
+	domains := "2"
+	if s.usesOwn() {
+		domains = "variables.domains[?w.key].orValue(2)"
+	}
+	p.define("spreadWishes", `variables.spreadJoined.transformList(i, w,
+    !variables.spreadJoined.slice(0, i).exists(o, o.key == w.key && o.require == w.require), {
+      "maxSkew": dyn(w.maxSkew), "topologyKey": dyn(w.key), "whenUnsatisfiable": dyn(w.require ? "DoNotSchedule" : "ScheduleAnyway"),
+      "labelSelector": dyn(w.selector), ?"matchLabelKeys": optional.ofNonZeroValue(dyn(w.matchKeys)), "nodeTaintsPolicy": dyn("Honor"),
+      ?"minDomains": !w.require ? optional.none() : w.minDomains > 0 ? optional.of(dyn(w.minDomains)) : optional.of(dyn(%s))
+    })`, domains)
+}
+
+// place defines the constraints after those of a list, of which no two are on
+// one key and of one strength: each joins with the one on the same key and of
+// the same strength, or else is added.
+func (p *program) place(step int, wishes string) {
+	before := "variables.spreadsOwn"
+	if step > 0 {
+		before = fmt.Sprintf("variables.spreads_%d", step-1)
+	}
+	p.define(fmt.Sprintf("spreadAsked_%d", step), "%s", wishes)
+	asked := fmt.Sprintf("variables.spreadAsked_%d", step)
+	p.define(fmt.Sprintf("spreads_%d", step), `%[1]s.map(c, [c] + %[2]s.filter(w, w.topologyKey == c.topologyKey && w.whenUnsatisfiable == c.whenUnsatisfiable)).map(x,
+    x.size() == 1
+    || (has(x[0].nodeTaintsPolicy) && has(x[1].nodeTaintsPolicy) && x[0].nodeTaintsPolicy != x[1].nodeTaintsPolicy)
+    || !(%[3]s) && !(%[4]s)
+    ? x[0]
+    : {
+      "maxSkew": dyn([int(x[0].maxSkew), int(x[1].maxSkew)].min()),
+      "topologyKey": x[0].topologyKey,
+      "whenUnsatisfiable": x[0].whenUnsatisfiable,
+      "labelSelector": (%[3]s) ? x[1].labelSelector : x[0].labelSelector,
+      ?"matchLabelKeys": optional.ofNonZeroValue(dyn(((%[3]s) ? [] : x[0].?matchLabelKeys.orValue([])) + x[1].?matchLabelKeys.orValue([]).filter(k, (%[3]s) || !(k in x[0].?matchLabelKeys.orValue([]))))),
+      ?"minDomains": has(x[0].minDomains) || has(x[1].minDomains) ? optional.of(dyn([int(x[0].?minDomains.orValue(0)), int(x[1].?minDomains.orValue(0))].max())) : optional.none(),
+      ?"nodeAffinityPolicy": x[0].?nodeAffinityPolicy,
+      ?"nodeTaintsPolicy": has(x[0].nodeTaintsPolicy) ? x[0].?nodeTaintsPolicy : x[1].?nodeTaintsPolicy
+    })
++ %[2]s.filter(w, !%[1]s.exists(c,
+    c.topologyKey == w.topologyKey && c.whenUnsatisfiable == w.whenUnsatisfiable
+    || w.whenUnsatisfiable == "ScheduleAnyway" && c.whenUnsatisfiable == "DoNotSchedule" && c.topologyKey == w.topologyKey && c.maxSkew <= w.maxSkew
+      && has(c.labelSelector) && %[5]s && c.?matchLabelKeys.orValue([]) == w.?matchLabelKeys.orValue([])))`,
+		before, asked, selectorEmpty, selectorsEqual("x[0]", "x[1]"), selectorsEqual("c", "w"))
+}
+
+// selectorEmpty says that the constraint x[0] counts nothing.
+const selectorEmpty = `x[0].?labelSelector.?matchLabels.orValue({}).size() + x[0].?labelSelector.?matchExpressions.orValue([]).size() == 0`
+
+func selectorsEqual(a, b string) string {
+	return fmt.Sprintf("sets.equivalent(%s, %s)", canonicalSelector(a+".labelSelector"), canonicalSelector(b+".labelSelector"))
+}

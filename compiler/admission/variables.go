@@ -1,0 +1,142 @@
+package admission
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kubectl-sched/kubectl-sched/compiler/cel"
+)
+
+// Conditions on the pod that wishes may use.
+const (
+	// DaemonSet holds for the template of a DaemonSet.
+	DaemonSet = "variables.daemonSet"
+	// Labels are the labels of the pod, or of the template, as a map.
+	Labels = "variables.labels"
+	// Namespace is the name of the pod's namespace.
+	Namespace = "variables.namespace"
+)
+
+// InForce returns the condition that the policy is in force for the pod.
+func InForce(policy string) string { return "variables." + policyVariable(policy) }
+
+// Granted returns the condition that the pod may use the dedicated pool.
+func Granted(pool string) string { return "variables." + grantVariable(pool) }
+
+func policyVariable(name string) string { return "policy_" + identifier(name) }
+
+func selectsVariable(name string) string { return "selects_" + identifier(name) }
+
+func grantVariable(pool string) string { return "grant_" + identifier(pool) }
+
+// identifier turns a DNS label into an identifier; no two become one.
+func identifier(name string) string { return strings.ReplaceAll(name, "-", "_") }
+
+// program is the variables of a policy in the making, in order.
+type program struct {
+	variables []variable
+}
+
+type variable struct{ name, text string }
+
+// define adds a variable; the format's lines are joined as they are.
+func (p *program) define(name, format string, args ...any) {
+	text := format
+	if len(args) > 0 {
+		text = fmt.Sprintf(format, args...)
+	}
+	p.variables = append(p.variables, variable{name, text})
+}
+
+// facts defines what is known of the pod, its workload and its namespace.
+func (p *program) facts(s Set) {
+	p.define("daemonSet", `request.resource.resource == "daemonsets"`)
+	p.define("pod", `variables.daemonSet ? object.spec.template : object`)
+	p.define("spec", `variables.pod.spec`)
+	p.define("labels", `variables.pod.?metadata.?labels.orValue({})`)
+	p.define("objectLabels", `object.metadata.?labels.orValue({})`)
+	p.define("namespace", `request.namespace`)
+	p.define("namespaceLabels", `namespaceObject.metadata.?labels.orValue({})`)
+	p.define("serviceAccount", `variables.spec.?serviceAccountName.orValue("default")`)
+	p.define("mark", `object.metadata.?annotations[?%s].orValue("")`, cel.Quote(Annotation(s.Name)))
+	p.workload(s)
+}
+
+// workload defines whose pod it is: a pod shows its immediate owner alone, but
+// those of ReplicaSets and CronJobs are named after theirs.
+func (p *program) workload(s Set) {
+	p.define("owner", `object.metadata.?ownerReferences.orValue([]).filter(o, o.?controller.orValue(false))`)
+	p.define("hash", `variables.labels[?"rollouts-pod-template-hash"].orValue(variables.labels[?"pod-template-hash"].orValue(""))`)
+	var cronJobs []string
+	for _, k := range s.Known {
+		if k.Group == "batch" && k.Kind == "CronJob" {
+			cronJobs = append(cronJobs, k.Namespace+"/"+k.Name)
+		}
+	}
+	slices.Sort(cronJobs)
+	p.define("cronJob", `variables.owner.exists(o, o.kind == "Job" && o.name.matches("-[0-9]+$"))
+  ? variables.owner.map(o, o.name.substring(0, o.name.lastIndexOf("-"))).filter(n, variables.namespace + "/" + n in %s)
+  : []`, texts(slices.Compact(cronJobs)))
+	p.define("workload", `variables.daemonSet ? ["apps", "DaemonSet", string(object.metadata.name)]
+: variables.owner.size() == 0 ? ["", "Pod", string(object.metadata.?name.orValue(""))]
+: variables.cronJob.size() > 0 ? ["batch", "CronJob", string(variables.cronJob[0])]
+: variables.owner[0].kind == "ReplicaSet" && variables.hash != "" && variables.owner[0].name.endsWith("-" + variables.hash)
+  ? [
+      "rollouts-pod-template-hash" in variables.labels ? "argoproj.io" : "apps",
+      "rollouts-pod-template-hash" in variables.labels ? "Rollout" : "Deployment",
+      string(variables.owner[0].name.substring(0, variables.owner[0].name.size() - variables.hash.size() - 1))
+    ]
+: [
+    variables.owner[0].apiVersion.contains("/") ? string(variables.owner[0].apiVersion.split("/")[0]) : "",
+    string(variables.owner[0].kind),
+    string(variables.owner[0].name)
+  ]`)
+	p.define("group", `variables.workload[0]`)
+	p.define("kind", `variables.workload[1]`)
+	p.define("name", `variables.workload[2]`)
+	p.define("groupKind", `variables.group == "" ? variables.kind : variables.group + "/" + variables.kind`)
+}
+
+// policies defines which policies are in force.
+func (p *program) policies(s Set) {
+	for _, g := range s.Grants {
+		p.define(grantVariable(g.Pool), "%s", g.Holds)
+	}
+	replacing := map[string]bool{}
+	for _, policy := range s.Policies {
+		for _, by := range policy.ReplacedBy {
+			replacing[by] = true
+		}
+	}
+	for _, policy := range s.Policies {
+		if replacing[policy.Name] || len(policy.ReplacedBy) > 0 {
+			p.define(selectsVariable(policy.Name), "%s", policy.Selects)
+		}
+	}
+	var names []string
+	for _, policy := range s.Policies {
+		switch {
+		case len(policy.ReplacedBy) > 0:
+			var by []string
+			for _, name := range policy.ReplacedBy {
+				by = append(by, "variables."+selectsVariable(name))
+			}
+			p.define(policyVariable(policy.Name), "%s", cel.And("variables."+selectsVariable(policy.Name), cel.Not(cel.Or(by...))))
+		case replacing[policy.Name]:
+			p.define(policyVariable(policy.Name), "variables.%s", selectsVariable(policy.Name))
+		default:
+			p.define(policyVariable(policy.Name), "%s", policy.Selects)
+		}
+		names = append(names, fmt.Sprintf("%s ? %s : %q", InForce(policy.Name), cel.Quote(policy.Name), ""))
+	}
+	p.define("policies", "%s.filter(p, p != \"\")", lines(names))
+}
+
+// either returns the list of one of two expressions that a condition chooses.
+func either(when, then, otherwise string) string {
+	if when == cel.True {
+		return then
+	}
+	return cel.If(when, then, otherwise)
+}
