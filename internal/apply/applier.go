@@ -47,6 +47,14 @@ type Request struct {
 	// Workloads are all workloads that were read in the scope, also those that no
 	// policy matches, read with State.Records.
 	Workloads []*workload.Workload
+	// Step is what the run leads to; the zero Step is that of SurfaceLive.
+	Step Step
+	// Everywhere says that the user has asked for all namespaces, if the scope
+	// names none. Only for SurfaceAdmission does it matter that they have.
+	Everywhere bool
+	// Source is what the plan was compiled from, for Status; only for
+	// SurfaceAdmission.
+	Source Source
 }
 
 // EventKind is what an Event tells of.
@@ -98,6 +106,8 @@ func (a *Applier) store(set Set) *store {
 type intent struct {
 	state   *State
 	scope   Scope
+	step    Step
+	source  Source
 	cause   string
 	prune   bool
 	targets []*target
@@ -116,20 +126,31 @@ type intent struct {
 // cannot be asked.
 func (a *Applier) Prepare(ctx context.Context, r Request) (*ChangeSet, diag.Findings, error) {
 	prune, findings := true, diag.Findings(nil)
-	if r.State.Exists() {
+	switch {
+	case !r.State.Exists():
+	case r.Step.Admission():
+		findings = r.Scope.fitStep(r.State, a.ChangeScope, r.Everywhere)
+	default:
 		prune, findings = r.Scope.fit(r.State.Set, r.State.Scope, a.ChangeScope)
-		if findings.HasErrors() {
-			return nil, findings, nil
-		}
 	}
-	in := &intent{state: r.State, scope: r.Scope, cause: "apply", prune: prune, withdrawKept: true, read: r.Workloads}
+	if findings.HasErrors() {
+		return nil, findings, nil
+	}
+	in := &intent{
+		state: r.State, scope: r.Scope, step: r.Step, source: r.Source, cause: r.Step.cause(r.Scope),
+		prune: prune, withdrawKept: true, read: r.Workloads,
+	}
 	if r.State.Exists() && !prune {
 		in.scope = r.State.Scope
 	}
 
 	byWorkload := map[*workload.Workload][]compiler.Change{}
 	for _, change := range r.Plan.Changes {
-		byWorkload[change.Workload] = append(byWorkload[change.Workload], change)
+		// Under admission the API server places the pods, and workloads are only
+		// read: a field that the set has in one goes back.
+		if !r.Step.Admission() {
+			byWorkload[change.Workload] = append(byWorkload[change.Workload], change)
+		}
 	}
 	seen := map[types.UID]bool{}
 	records := r.State.Records()
@@ -156,7 +177,11 @@ func (a *Applier) Prepare(ctx context.Context, r Request) (*ChangeSet, diag.Find
 	if err != nil {
 		return nil, findings, err
 	}
-	in.objects = objects
+	var fs diag.Findings
+	if in.objects, fs, err = r.Step.objects(objects, in.scope); err != nil {
+		return nil, findings, err
+	}
+	findings = append(findings, fs...)
 	in.taints = taintsOf(r.Plan)
 	changes, fs, err := a.examine(ctx, in)
 	return changes, append(findings, fs...), err

@@ -42,6 +42,7 @@ const (
 type ChangeSet struct {
 	Set   Set
 	Scope Scope
+	Step  Step
 	// Cause says what the run is: "apply", "undo to revision 3", "delete".
 	Cause string
 	// Revision is the number that the run's revision will have.
@@ -56,6 +57,7 @@ type ChangeSet struct {
 	// Disruptions are the PodDisruptionBudgets that select pods which restart.
 	Disruptions []Disruption
 
+	source Source
 	// state is what the change set was computed against.
 	state *State
 	// stateChanges says that the recorded scope or the last revision has to be

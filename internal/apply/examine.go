@@ -19,7 +19,7 @@ import (
 
 // examine turns an intent into a ChangeSet by dry run.
 func (a *Applier) examine(ctx context.Context, in *intent) (*ChangeSet, diag.Findings, error) {
-	changes := &ChangeSet{Set: in.state.Set, Scope: in.scope, Cause: in.cause, Prune: in.prune, Revision: 1, state: in.state}
+	changes := &ChangeSet{Set: in.state.Set, Scope: in.scope, Step: in.step, source: in.source, Cause: in.cause, Prune: in.prune, Revision: 1, state: in.state}
 	if latest := in.state.Latest(); latest != nil {
 		changes.Revision = latest.Number + 1
 	}
@@ -80,7 +80,7 @@ func stateChanges(in *intent) bool {
 	if latest == nil {
 		return false
 	}
-	return latest.State != Complete || !sameScope(in.scope, in.state.Scope)
+	return latest.State != Complete || !sameScope(in.scope, in.state.Scope) || in.step != latest.Step
 }
 
 func sameScope(a, b Scope) bool {

@@ -48,6 +48,10 @@ type Revision struct {
 	Tool    string    `json:"tool"`
 	Started time.Time `json:"started"`
 	Scope   Scope     `json:"scope"`
+	Step    Step      `json:"step,omitzero"`
+	// Source is what the objects were compiled from, under SurfaceAdmission: by it
+	// the pods are found that a policy selects.
+	Source Source `json:"source,omitzero"`
 	// Items are the workloads with fields of ours, sorted as they were applied.
 	Items []Item `json:"items,omitempty"`
 	// Objects are the objects of our making, in the order in which they are

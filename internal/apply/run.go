@@ -114,7 +114,7 @@ func (a *Applier) Run(ctx context.Context, cs *ChangeSet, o RunOptions) (Outcome
 func (a *Applier) revision(ctx context.Context, cs *ChangeSet) *Revision {
 	r := &Revision{
 		Format: revisionFormat, Number: cs.Revision, Cause: cs.Cause, By: a.user(ctx), Tool: a.Tool,
-		Started: a.now().UTC().Truncate(time.Second), Scope: cs.Scope,
+		Started: a.now().UTC().Truncate(time.Second), Scope: cs.Scope, Step: cs.Step, Source: cs.source,
 	}
 	mentioned := map[string]bool{}
 	for i := range cs.Workloads {
@@ -211,6 +211,15 @@ func (r *run) phases(ctx context.Context) error {
 	if r.findings.HasErrors() {
 		// What could not be written may still need what would be taken away.
 		return nil
+	}
+	if len(withdrawals) > 0 && len(before) > 0 {
+		// A pod that restarts because its template goes back must meet the
+		// admission policies that it gets its placement from instead.
+		findings, err := r.WaitInForce(ctx, r.cs, inForceTimeout)
+		r.findings = append(r.findings, findings...)
+		if err != nil || findings.HasErrors() {
+			return err
+		}
 	}
 	if err := r.workloads(ctx, withdrawals); err != nil {
 		return err

@@ -21,11 +21,18 @@ type Scope struct {
 
 // String returns the scope for messages.
 func (s Scope) String() string {
-	namespaces := "all namespaces"
-	if len(s.Namespaces) > 0 {
-		namespaces = "namespaces " + strings.Join(s.Namespaces, ", ")
+	return fmt.Sprintf("policies in %s, %s", strings.Join(s.Folders, ", "), s.Where())
+}
+
+// Where names the namespaces for messages: "all namespaces".
+func (s Scope) Where() string {
+	switch len(s.Namespaces) {
+	case 0:
+		return "all namespaces"
+	case 1:
+		return "namespace " + s.Namespaces[0]
 	}
-	return fmt.Sprintf("policies in %s, %s", strings.Join(s.Folders, ", "), namespaces)
+	return "namespaces " + strings.Join(s.Namespaces, ", ")
 }
 
 // coversNamespaces reports whether s may touch every namespace that t may.

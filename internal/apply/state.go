@@ -70,6 +70,14 @@ func (s *State) Latest() *Revision {
 	return s.Revisions[len(s.Revisions)-1]
 }
 
+// step is the step of the newest revision.
+func (s *State) step() Step {
+	if latest := s.Latest(); latest != nil {
+		return latest.Step
+	}
+	return Step{}
+}
+
 // Revision returns the revision of that number, or nil.
 func (s *State) Revision(number int) *Revision {
 	for _, r := range s.Revisions {

@@ -39,7 +39,7 @@ func (s *State) UndoTarget(number int) (*Revision, error) {
 // Objects that git is the truth of are refused: what has to be reverted there is
 // in the findings.
 func (a *Applier) PrepareUndo(ctx context.Context, state *State, to *Revision) (*ChangeSet, diag.Findings, error) {
-	in := &intent{state: state, scope: to.Scope, cause: fmt.Sprintf("undo to revision %d", to.Number), prune: true}
+	in := &intent{state: state, scope: to.Scope, step: to.Step, source: to.Source, cause: fmt.Sprintf("undo to revision %d", to.Number), prune: true}
 	records := state.Records()
 	var findings diag.Findings
 	seen := map[types.UID]bool{}

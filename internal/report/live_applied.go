@@ -32,6 +32,9 @@ func Applied(w io.Writer, format Format, c *apply.ChangeSet, outcome apply.Outco
 		"revision": outcome.Revision, "unchanged": outcome.Unchanged, "objects": objects,
 		"restarts": map[string]any{"workloads": workloads, "pods": pods},
 	}
+	if c.Step.Admission() {
+		fields["surface"], fields["observe"] = c.Step.Surface, c.Step.Observe
+	}
 	if landings != nil {
 		fields["places"] = places
 	}

@@ -19,6 +19,9 @@ func ChangeSummary(c *apply.ChangeSet) []string {
 		return nil
 	}
 	lines := []string{restartLine(c)}
+	if c.Step.Admission() {
+		lines = append(lines, StepLine(c.Step, c.Scope))
+	}
 	for _, d := range c.Disruptions {
 		lines = append(lines, fmt.Sprintf("  PodDisruptionBudget %s/%s covers %s and allows %s now",
 			d.Namespace, d.Name, strings.Join(d.Workloads, ", "), plural(int(d.Allowed), "disruption")))
@@ -41,6 +44,14 @@ func ChangeSummary(c *apply.ChangeSet) []string {
 		}
 	}
 	return lines
+}
+
+// StepLine says in words how far admission policies are rolled out.
+func StepLine(step apply.Step, scope apply.Scope) string {
+	if step.Observe {
+		return "observes in " + scope.Where() + ": no pod is changed, the audit log says which would be"
+	}
+	return "places pods as they are created in " + scope.Where() + "; running pods stay as they are"
 }
 
 // restartLine names the workloads that restart, and the pods in them.

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-sched/kubectl-sched/internal/apply"
+	"github.com/kubectl-sched/kubectl-sched/policy"
 )
 
 // revisionDocument is one revision for tools.
@@ -22,6 +23,8 @@ type revisionDocument struct {
 	Started   time.Time           `json:"started"`
 	Finished  time.Time           `json:"finished,omitzero"`
 	Scope     apply.Scope         `json:"scope"`
+	Surface   policy.Surface      `json:"surface,omitempty"`
+	Observe   bool                `json:"observe,omitempty"`
 	Workloads []string            `json:"workloads"`
 	Objects   []string            `json:"objects,omitempty"`
 	Nodes     []string            `json:"nodes,omitempty"`
@@ -51,7 +54,7 @@ func History(w io.Writer, format Format, state *apply.State) error {
 func revisionDocuments(state *apply.State) []revisionDocument {
 	list := make([]revisionDocument, 0, len(state.Revisions))
 	for _, r := range state.Revisions {
-		d := revisionDocument{Number: r.Number, State: r.State, Cause: r.Cause, By: r.By, Tool: r.Tool, Started: r.Started, Finished: r.Finished, Scope: r.Scope, Workloads: []string{}}
+		d := revisionDocument{Number: r.Number, State: r.State, Cause: r.Cause, By: r.By, Tool: r.Tool, Started: r.Started, Finished: r.Finished, Scope: r.Scope, Surface: r.Step.Surface, Observe: r.Step.Observe, Workloads: []string{}}
 		for _, item := range r.Items {
 			d.Workloads = append(d.Workloads, item.Ref())
 		}

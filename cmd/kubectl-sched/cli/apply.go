@@ -38,8 +38,8 @@ type runFlags struct {
 func (f *runFlags) addTo(flags *pflag.FlagSet) {
 	flags.StringVar(&f.dryRun, "dry-run", dryRunNone, "\"client\" says what would be written without asking the cluster whether it may be, \"server\" asks it; nothing is written")
 	flags.Lookup("dry-run").NoOptDefVal = dryRunClient
-	flags.BoolVar(&f.wait, "wait", false, "Wait until the workloads that restart have done so, and say where their pods are")
-	flags.DurationVar(&f.timeout, "timeout", defaultRolloutTimeout, "How long to wait for rollouts")
+	flags.BoolVar(&f.wait, "wait", false, "Wait until admission policies are in force and the workloads that restart have done so, and say where their pods are")
+	flags.DurationVar(&f.timeout, "timeout", defaultRolloutTimeout, "How long to wait for that")
 	flags.IntVar(&f.maxWorkloads, "max-unavailable-workloads", 0, "How many workloads may be restarting at a time; 0 for any number")
 	flags.IntVar(&f.historyLimit, "history-limit", apply.DefaultHistoryLimit, "How many revisions to keep")
 	flags.BoolVar(&f.force, "force-conflicts", false, "Take over fields that somebody else owns")
@@ -71,6 +71,7 @@ type applyFlags struct {
 	clusterFlags
 	setFlags
 	runFlags
+	stepFlags
 	changeScope bool
 	output      string
 }
@@ -78,7 +79,7 @@ type applyFlags struct {
 func newApplyCommand(a *app) *cobra.Command {
 	f := &applyFlags{clusterFlags: newClusterFlags(a)}
 	cmd := &cobra.Command{
-		Use:     "apply --set NAME [-p POLICIES] [-n NAMESPACE]",
+		Use:     "apply --set NAME [-p POLICIES] [--surface SURFACE] [-n NAMESPACE | -A]",
 		Short:   "Write the placement into the workloads of a cluster",
 		GroupID: groupApply,
 		Long: "Compile the policies for the workloads that run in a cluster, and write the placement\n" +
@@ -89,13 +90,21 @@ func newApplyCommand(a *app) *cobra.Command {
 			"of it is tried as a dry run: a field that somebody else owns, a missing permission or an\n" +
 			"object that Argo CD, Flux, Helm or a controller keeps stops the run with nothing written.\n" +
 			"A run that is interrupted is finished by running it again.\n\n" +
-			"Every change of a pod template restarts its pods: see first with \"kubectl sched diff\".",
+			"Every change of a pod template restarts its pods: see first with \"kubectl sched diff\".\n\n" +
+			"For surface admission no workload is written at all: the API server's own admission\n" +
+			"policies give pods their placement as they are created. They are rolled out in steps, each\n" +
+			"a revision that \"kubectl sched undo\" goes back from: --observe changes nothing and notes in\n" +
+			"the audit log what would be changed, -n acts in some namespaces, -A in all.",
 		Example: "  # Apply the policies in ./placement to all namespaces, and see where the pods land\n" +
 			"  kubectl sched apply --set shop --wait\n\n" +
 			"  # At most two workloads restarting at a time\n" +
 			"  kubectl sched apply --set shop --max-unavailable-workloads 2\n\n" +
 			"  # With permissions for one namespace only\n" +
-			"  kubectl sched apply --set shop -n shop --set-namespace shop",
+			"  kubectl sched apply --set shop -n shop --set-namespace shop\n\n" +
+			"  # Whatever is created from now on: first look, then one namespace, then all\n" +
+			"  kubectl sched apply --set shop --surface admission --observe\n" +
+			"  kubectl sched apply --set shop --surface admission -n shop --wait\n" +
+			"  kubectl sched apply --set shop --surface admission -A --wait",
 		Args: cobra.NoArgs,
 		RunE: runE(func([]string) (*applyOptions, error) { return f.toOptions(a) }),
 	}
@@ -104,6 +113,7 @@ func newApplyCommand(a *app) *cobra.Command {
 	f.clusterFlags.addTo(flags)
 	f.setFlags.addTo(flags)
 	f.runFlags.addTo(flags)
+	f.stepFlags.addTo(cmd)
 	flags.BoolVar(&f.skipOwned, "skip-owned", false, "Leave objects alone that Argo CD, Flux, Helm or a controller keeps, instead of stopping")
 	flags.BoolVar(&f.changeScope, "change-scope", false, "Record this run's policy folders and namespaces as those of the set")
 	flags.StringVarP(&f.output, "output", "o", string(report.Text), "Format: text, json or yaml")
@@ -126,7 +136,7 @@ func (f *applyFlags) toOptions(a *app) (*applyOptions, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := livePipeline(a, &f.policyFlags, &f.clusterFlags)
+	p, err := livePipeline(a, &f.policyFlags, &f.clusterFlags, &f.stepFlags)
 	if err != nil {
 		return nil, err
 	}
@@ -139,12 +149,13 @@ func (f *applyFlags) toOptions(a *app) (*applyOptions, error) {
 
 // livePipeline returns the pipeline of the verbs that compile for what runs in a
 // cluster.
-func livePipeline(a *app, policies *policyFlags, flags *clusterFlags) (*pipeline, error) {
+func livePipeline(a *app, policies *policyFlags, flags *clusterFlags, step *stepFlags) (*pipeline, error) {
 	options, err := policies.toOptions(a)
 	if err != nil {
 		return nil, err
 	}
-	return &pipeline{app: a, policies: options, cluster: flags.name, live: true, withCluster: true, config: flags.config}, nil
+	p := &pipeline{app: a, policies: options, cluster: flags.name, live: true, withCluster: true, config: flags.config}
+	return p, step.toPipeline(p)
 }
 
 // Validate implements options.
@@ -159,7 +170,7 @@ func (o *applyOptions) Run(ctx context.Context) error {
 	applier := o.app.applier(live.client, live.kinds)
 	applier.ForceConflicts, applier.ChangeScope, applier.SkipOwned = o.run.force, o.change, o.run.skipOwned
 	applier.ClientOnly = o.run.dryRun == dryRunClient
-	changes, fs, err := applier.Prepare(ctx, apply.Request{State: live.state, Scope: live.scope, Plan: live.plan, Workloads: live.workloads})
+	changes, fs, err := applier.Prepare(ctx, live.request())
 	findings = append(findings, fs...)
 	if err != nil || findings.HasErrors() {
 		return o.app.stop(findings, err)

@@ -9,23 +9,27 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kubectl-sched/kubectl-sched/compiler/emit"
+	"github.com/kubectl-sched/kubectl-sched/internal/apply"
 	"github.com/kubectl-sched/kubectl-sched/internal/report"
+	"github.com/kubectl-sched/kubectl-sched/policy"
 )
 
 // The formats of compile.
 const (
 	formatManifests = "manifests"
 	formatComponent = "component"
+	formatObjects   = "objects"
 	formatEffects   = "effects"
 	formatJSON      = "json"
 	formatYAML      = "yaml"
 )
 
-var compileFormats = []string{formatManifests, formatComponent, formatEffects, formatJSON, formatYAML}
+var compileFormats = []string{formatManifests, formatComponent, formatObjects, formatEffects, formatJSON, formatYAML}
 
 type compileFlags struct {
 	pipelineFlags
 	output      string
+	set         string
 	inPlace     bool
 	outputDir   string
 	objectsFile string
@@ -44,17 +48,23 @@ func newCompileCommand(a *app) *cobra.Command {
 			"  manifests  the manifests that were read, whole, with the placement in them; every byte\n" +
 			"             that no policy changes stays (the default)\n" +
 			"  component  a kustomize Component that patches the placement in\n" +
+			"  objects    only the objects that policies make: priority classes, and for surface\n" +
+			"             admission (where this is the default) the API server's admission policies\n" +
 			"  effects    what changes in which workload, by which line of which policy\n" +
 			"  json|yaml  the plan, with the origin of and the reason for every effect\n\n" +
 			"Each changed object says in an annotation what is ours in it: compiling again changes\n" +
 			"nothing, and a policy that is removed takes its fields with it. With an error among the\n" +
-			"findings nothing is written. --check and --diff exit with 1 where something would change.",
+			"findings nothing is written. --check and --diff exit with 1 where something would change.\n\n" +
+			"For surface admission no placement goes into manifests: they are read only so that policies\n" +
+			"which count pods know the selectors of the workloads.",
 		Example: "  # Write the placement into the manifests in git\n" +
 			"  kubectl sched compile -f manifests/ -R --in-place\n\n" +
 			"  # In CI: fail if somebody forgot to\n" +
 			"  kubectl sched compile -f manifests/ -R --in-place --check --diff\n\n" +
 			"  # Between helm and the cluster (also as a Helm post-renderer)\n" +
 			"  helm template shop ./chart | kubectl sched compile -f -\n\n" +
+			"  # The admission policies that place whatever is created in the cluster\n" +
+			"  kubectl sched compile --surface admission -f manifests/\n\n" +
 			"  # One folder for each cluster of the policies\n" +
 			"  kubectl sched compile -f manifests/ --cluster all --output-dir rendered/",
 		Args: cobra.NoArgs,
@@ -62,10 +72,11 @@ func newCompileCommand(a *app) *cobra.Command {
 	}
 	f.addTo(cmd.Flags())
 	flags := cmd.Flags()
-	flags.StringVarP(&f.output, "output", "o", formatManifests, "Format: "+strings.Join(compileFormats, ", "))
+	flags.StringVarP(&f.output, "output", "o", "", "Format: "+strings.Join(compileFormats, ", "))
+	flags.StringVar(&f.set, "set", "", "For surface admission: name of the set that the objects are for")
 	flags.BoolVarP(&f.inPlace, "in-place", "i", false, "Write the manifests back to the files that they were read from")
 	flags.StringVar(&f.outputDir, "output-dir", "", "Write the manifests or the Component below this folder; with --cluster all below one folder for each cluster")
-	flags.StringVar(&f.objectsFile, "objects-file", emit.ObjectsFile, "File for the objects that policies make (PriorityClasses): below the output folder, or in place beside the manifests")
+	flags.StringVar(&f.objectsFile, "objects-file", emit.ObjectsFile, "File for the objects that policies make (PriorityClasses, admission policies): below the output folder, or in place beside the manifests")
 	flags.BoolVar(&f.check, "check", false, "Write nothing; name the files that would change, and exit with 1 if there are any")
 	flags.BoolVar(&f.diff, "diff", false, "Write nothing; show what would change as a unified diff, and exit with 1 if anything would")
 	completeValues(cmd, "output", compileFormats)
@@ -88,6 +99,12 @@ func (f *compileFlags) toOptions(a *app) (*compileOptions, error) {
 	if err != nil {
 		return nil, err
 	}
+	if f.set != "" {
+		if err := (apply.Set{Name: f.set, Namespace: apply.DefaultNamespace}).Validate(); err != nil {
+			return nil, err
+		}
+	}
+	p.setName = f.set
 	o := &compileOptions{
 		app: a, pipeline: p, disk: emit.OS{}, format: f.output, inPlace: f.inPlace, outputDir: f.outputDir,
 		objectsFile: f.objectsFile, check: f.check, diff: f.diff,
@@ -102,15 +119,17 @@ func (f *compileFlags) toOptions(a *app) (*compileOptions, error) {
 func (o *compileOptions) Validate() error {
 	input := o.pipeline.manifests.input
 	switch {
-	case !o.pipeline.manifests.given() && !o.pipeline.live:
+	case !o.pipeline.manifests.given() && !o.pipeline.live && !o.alone():
 		return errors.New("nothing to compile for; give manifests with -f or -k, or --live")
-	case !isFormat(o.format):
+	case o.format != "" && !isFormat(o.format):
 		return fmt.Errorf("unknown format %q for -o; %s", o.format, didYouMean(o.format, compileFormats))
 	case o.inPlace && o.outputDir != "":
 		return errors.New("give --in-place or --output-dir, not both")
-	case o.outputDir != "" && o.format != formatManifests && o.format != formatComponent:
+	case o.outputDir != "" && o.format != "" && o.format != formatManifests && o.format != formatComponent:
 		return fmt.Errorf("--output-dir is for manifests and components; -o %s goes to standard output", o.format)
-	case o.inPlace && o.format != formatManifests:
+	case o.inPlace && !o.pipeline.manifests.given():
+		return errors.New("--in-place, --check and --diff need manifests (-f)")
+	case o.inPlace && o.format != "" && o.format != formatManifests:
 		return fmt.Errorf("--in-place, --check and --diff are for manifests; for -o %s give --output-dir", o.format)
 	case o.inPlace && o.pipeline.live:
 		return errors.New("--in-place needs manifests in files; what is in the cluster changes with \"kubectl sched apply\"")
@@ -122,6 +141,24 @@ func (o *compileOptions) Validate() error {
 		return errors.New("-o component needs manifests (-f, -k): a Component patches what a kustomization builds")
 	}
 	return nil
+}
+
+// alone reports whether compiling without any workload has a result: objects.
+func (o *compileOptions) alone() bool {
+	return o.format == formatObjects || o.format == "" && o.pipeline.surface == policy.SurfaceAdmission
+}
+
+// formatFor is the format for one plan. Under admission nothing goes into
+// manifests, so objects are all there is to see; but a filter passes on what it
+// was given, and files are written whole.
+func (o *compileOptions) formatFor(p clusterPlan) string {
+	switch {
+	case o.format != "":
+		return o.format
+	case p.Surface == policy.SurfaceAdmission && !o.inPlace && o.outputDir == "" && !readsStdin(o.pipeline.manifests.input.Files):
+		return formatObjects
+	}
+	return formatManifests
 }
 
 func isFormat(name string) bool {
@@ -151,7 +188,8 @@ func (o *compileOptions) Run(ctx context.Context) error {
 	if findings.HasErrors() {
 		return o.app.failOn(findings)
 	}
-	if o.format != formatManifests && o.format != formatComponent {
+	switch o.format {
+	case formatEffects, formatJSON, formatYAML:
 		if err := o.app.failOn(findings); err != nil {
 			return err
 		}

@@ -49,22 +49,30 @@ func (o *compileOptions) outcomes(plans []clusterPlan) ([]outcome, diag.Findings
 func (o *compileOptions) render(p clusterPlan) (outcome, diag.Findings) {
 	out := outcome{clusters: slices.Clone(p.Clusters), plan: p}
 	set := o.pipeline.set
-	if o.format == formatComponent {
-		files, findings := emit.Component(p.Plan, set)
+	format, plan := o.formatFor(p), forManifests(p.Plan, p.Surface)
+	if format == formatComponent {
+		files, findings := emit.Component(plan, set)
 		out.files = files
 		return out, findings
 	}
-	objects, err := emit.Objects(p.Plan, set)
+	if format == formatObjects {
+		// Those that the manifests have already are shown as well.
+		set = nil
+	}
+	objects, err := emit.Objects(plan, set)
 	if err != nil {
 		return out, diag.Findings{{Rule: "input/encode", Severity: diag.Error, Message: err.Error()}}
 	}
 	out.objects = objects
+	if format == formatObjects {
+		return out, nil
+	}
 	if o.pipeline.live {
-		text, findings := emit.LiveManifests(p.Plan)
+		text, findings := emit.LiveManifests(plan)
 		out.files = []emit.File{{Name: emit.StreamFile, After: text}}
 		return out, findings
 	}
-	files, findings := emit.Manifests(p.Plan, set, o.pipeline.manifests.input.Files)
+	files, findings := emit.Manifests(plan, set, o.pipeline.manifests.input.Files)
 	out.files = files
 	return out, findings
 }
@@ -134,7 +142,7 @@ func (o *compileOptions) writePerCluster(ctx context.Context, outcomes []outcome
 // below returns the files of an outcome as they are to be in a folder.
 func (o *compileOptions) below(folder string, out outcome) ([]emit.File, error) {
 	files, findings := emit.Into(o.disk, folder, out.files)
-	if o.format == formatManifests {
+	if o.formatFor(out.plan) == formatManifests {
 		objects, fs := emit.ObjectsAt(out.plan.Plan, o.disk, o.objectsFile, filepath.Join(folder, o.objectsFile), folder)
 		files, findings = append(files, objects), append(findings, fs...)
 	}

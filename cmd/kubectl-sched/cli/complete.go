@@ -35,6 +35,7 @@ func finders() map[string]finder {
 		"context":   contextNames,
 		"namespace": namespaceNames,
 		"set":       setNames,
+		"surface":   surfaceNames,
 		"user":      userNames,
 	}
 }
@@ -188,6 +189,10 @@ func setNames(ctx context.Context, _ *app, cmd *cobra.Command) ([]string, error)
 		name, _, _ := strings.Cut(m.Labels[ownership.SetLabel], ".")
 		return name
 	}), nil
+}
+
+func surfaceNames(context.Context, *app, *cobra.Command) ([]string, error) {
+	return []string{string(policy.SurfaceAdmission), string(policy.SurfaceLive), string(policy.SurfaceRender)}, nil
 }
 
 func namesOf[T any](items []T, name func(T) string) []string {

@@ -20,6 +20,7 @@ type diffFlags struct {
 	policyFlags
 	clusterFlags
 	setFlags
+	stepFlags
 	force, skipOwned, changeScope bool
 	output                        string
 }
@@ -27,7 +28,7 @@ type diffFlags struct {
 func newDiffCommand(a *app) *cobra.Command {
 	f := &diffFlags{clusterFlags: newClusterFlags(a)}
 	cmd := &cobra.Command{
-		Use:     "diff --set NAME [-p POLICIES] [-n NAMESPACE]",
+		Use:     "diff --set NAME [-p POLICIES] [--surface SURFACE] [-n NAMESPACE | -A]",
 		Short:   "Show what apply would change in a cluster",
 		GroupID: groupApply,
 		Long: "Show what \"kubectl sched apply\" would change, found by server-side dry run: first which\n" +
@@ -46,6 +47,7 @@ func newDiffCommand(a *app) *cobra.Command {
 	f.policyFlags.addTo(flags)
 	f.clusterFlags.addTo(flags)
 	f.setFlags.addTo(flags)
+	f.stepFlags.addTo(cmd)
 	flags.BoolVar(&f.force, "force-conflicts", false, "Show what taking over fields that somebody else owns would change")
 	flags.BoolVar(&f.skipOwned, "skip-owned", false, "Leave objects out that Argo CD, Flux, Helm or a controller keeps")
 	flags.BoolVar(&f.changeScope, "change-scope", false, "Show what recording this run's scope as that of the set would change")
@@ -66,7 +68,7 @@ func (f *diffFlags) toOptions(a *app) (*diffOptions, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := livePipeline(a, &f.policyFlags, &f.clusterFlags)
+	p, err := livePipeline(a, &f.policyFlags, &f.clusterFlags, &f.stepFlags)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +91,7 @@ func (o *diffOptions) Run(ctx context.Context) error {
 	}
 	applier := o.app.applier(live.client, live.kinds)
 	applier.ForceConflicts, applier.ChangeScope, applier.SkipOwned = o.flags.force, o.flags.changeScope, o.flags.skipOwned
-	changes, fs, err := applier.Prepare(ctx, apply.Request{State: live.state, Scope: live.scope, Plan: live.plan, Workloads: live.workloads})
+	changes, fs, err := applier.Prepare(ctx, live.request())
 	findings = append(findings, fs...)
 	if err != nil || findings.HasErrors() {
 		return o.app.stop(findings, err)

@@ -13,7 +13,7 @@ func collapse(plans []clusterPlan) []clusterPlan {
 next:
 	for _, p := range plans {
 		for i := range joined {
-			if same(joined[i].Plan, p.Plan) {
+			if joined[i].Surface == p.Surface && same(joined[i].Plan, p.Plan) {
 				joined[i].Clusters = append(joined[i].Clusters, p.Clusters...)
 				continue next
 			}

@@ -154,7 +154,7 @@ func (o *fnOptions) plan(ctx context.Context, p *pipeline, placement *policy.Pla
 		plan, fs := p.compileFor(ctx, placement, target, workloads)
 		findings = append(findings, fs...)
 		if plan != nil {
-			plans = append(plans, clusterPlan{Clusters: nameOf(target), Plan: plan})
+			plans = append(plans, clusterPlan{Clusters: nameOf(target), Plan: plan, Surface: p.surfaceOf(target, policy.SurfaceRender)})
 		}
 	}
 	if findings.HasErrors() || len(plans) == 0 {
@@ -163,7 +163,7 @@ func (o *fnOptions) plan(ctx context.Context, p *pipeline, placement *policy.Pla
 	if plans = collapse(plans); len(plans) > 1 {
 		return nil, nil, fmt.Errorf("the clusters come out differently (%s / %s); set spec.cluster in the functionConfig", plans[0].Name(), plans[1].Name())
 	}
-	return plans[0].Plan, findings, nil
+	return forManifests(plans[0].Plan, plans[0].Surface), findings, nil
 }
 
 func readFnConfig(node *kyaml.RNode) (fnConfig, error) {

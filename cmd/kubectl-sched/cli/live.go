@@ -63,12 +63,16 @@ func buildVersion() string {
 // livePlan is what policies come to in one live cluster.
 type livePlan struct {
 	cluster   *policy.Cluster
-	client    *cluster.Client
-	kinds     *workload.Kinds
-	state     *apply.State
-	scope     apply.Scope
-	plan      *compiler.Plan
-	workloads []*workload.Workload
+	placement *policy.Placement
+	step      apply.Step
+	// everywhere says that the user asked for all namespaces in so many words.
+	everywhere bool
+	client     *cluster.Client
+	kinds      *workload.Kinds
+	state      *apply.State
+	scope      apply.Scope
+	plan       *compiler.Plan
+	workloads  []*workload.Workload
 	// pools maps the nodes to the names of their pools, joined.
 	pools map[string]string
 }
@@ -106,24 +110,50 @@ func (p *pipeline) compileLive(ctx context.Context, set apply.Set) (*livePlan, d
 	if err != nil {
 		return nil, findings, err
 	}
-	workloads, fs := client.Workloads(ctx, cluster.Scope{Namespaces: scope.Namespaces, Kinds: kinds, Records: state.Records()})
+	step := apply.Step{Surface: p.surfaceOf(target, policy.SurfaceLive), Observe: p.observe}
+	if p.observe && !step.Admission() {
+		return nil, findings, errors.New("--observe is for surface admission; give --surface admission, or see with \"kubectl sched diff\" what surface live would change")
+	}
+	reading := scope.Namespaces
+	if step.Admission() {
+		// What is compiled must not depend on how far it is rolled out.
+		reading = nil
+	}
+	workloads, fs := client.Workloads(ctx, cluster.Scope{Namespaces: reading, Kinds: kinds, Records: state.Records()})
 	findings = append(findings, fs...)
 	if findings.HasErrors() {
 		return nil, findings, nil
 	}
 	plan, fs := compiler.Compile(compiler.Request{
-		Placement: placement, Workloads: workloads, Capabilities: caps, Surface: policy.SurfaceLive, Now: p.app.now(),
+		Placement: placement, Workloads: workloads, Capabilities: caps, Surface: step.Surface, Now: p.app.now(),
 	})
 	findings = append(findings, fs...)
-	findings = append(findings, unmatched(placement, []clusterPlan{{Plan: plan}})...)
+	if !step.Admission() {
+		// Admission is for what comes tomorrow as well.
+		findings = append(findings, unmatched(placement, []clusterPlan{{Plan: plan}})...)
+	}
 	return &livePlan{
-		cluster: target, client: client, kinds: kinds, state: state, scope: scope, plan: plan,
+		cluster: target, placement: placement, step: step, everywhere: p.everywhere, client: client, kinds: kinds, state: state, scope: scope, plan: plan,
 		workloads: workloads, pools: poolNames(placement, caps),
 	}, findings, ctx.Err()
 }
 
+// request is what an Applier needs to prepare the run.
+func (l *livePlan) request() apply.Request {
+	r := apply.Request{
+		State: l.state, Scope: l.scope, Plan: l.plan, Workloads: l.workloads, Step: l.step, Everywhere: l.everywhere,
+	}
+	if l.step.Admission() {
+		r.Source = apply.Source{Placement: l.placement}
+		if l.cluster != nil {
+			r.Source.Cluster = l.cluster.Name
+		}
+	}
+	return r
+}
+
 // liveTarget returns the one cluster to write to: the named one, or the only one
-// whose surface is live; nil for a document that speaks of none.
+// that policies are written into; nil for a document that speaks of none.
 func (p *pipeline) liveTarget(placement *policy.Placement) (*policy.Cluster, error) {
 	if p.cluster == allClusters {
 		return nil, usageError{errors.New("--cluster all: this verb works on one cluster at a time; name it")}
@@ -132,21 +162,23 @@ func (p *pipeline) liveTarget(placement *policy.Placement) (*policy.Cluster, err
 	if err != nil || len(targets) == 0 {
 		return nil, err
 	}
-	live := slices.DeleteFunc(slices.Clone(targets), func(c policy.Cluster) bool { return c.Surface != policy.SurfaceLive })
+	live := slices.DeleteFunc(slices.Clone(targets), func(c policy.Cluster) bool {
+		return p.surfaceOf(&c, "") == policy.SurfaceRender
+	})
 	switch {
 	case len(live) == 1:
 		return &live[0], nil
 	case p.cluster != "":
-		return nil, fmt.Errorf("cluster %q has surface \"render\": its manifests are what policies are compiled into (kubectl sched compile); set its surface to \"live\" in %s to write into the cluster itself",
+		return nil, fmt.Errorf("cluster %q has surface \"render\": its manifests are what policies are compiled into (kubectl sched compile); set its surface to \"live\" or \"admission\" in %s, or give --surface, to write into the cluster itself",
 			p.cluster, targets[0].Positions.At("surface").Start)
 	case len(live) == 0:
-		return nil, errors.New("none of the clusters has surface \"live\"; the manifests are what policies are compiled into (kubectl sched compile)")
+		return nil, errors.New("all of the clusters have surface \"render\"; the manifests are what policies are compiled into (kubectl sched compile), unless --surface says otherwise")
 	}
 	names := make([]string, len(live))
 	for i, c := range live {
 		names[i] = c.Name
 	}
-	return nil, usageError{fmt.Errorf("name the cluster with --cluster; its surface is live in %s", strings.Join(names, ", "))}
+	return nil, usageError{fmt.Errorf("name the cluster with --cluster; policies are written into %s", strings.Join(names, ", "))}
 }
 
 // liveScope returns the scope of the run: the policy folders, and the namespaces

@@ -40,6 +40,12 @@ func (r *liveRun) run(ctx context.Context, changes *apply.ChangeSet, options app
 	}
 	failed := findings.HasErrors()
 	if r.flags.wait {
+		findings, err = r.applier.WaitInForce(ctx, changes, r.flags.timeout)
+		r.app.printFindings(findings.Sort())
+		if err != nil {
+			return interrupted(ctx, err)
+		}
+		failed = failed || findings.HasErrors()
 		findings, err = r.applier.WaitFor(ctx, changes.Restarting(), r.flags.timeout)
 		r.app.printFindings(findings.Sort())
 		if err != nil {

@@ -27,6 +27,7 @@ type pipelineFlags struct {
 	policyFlags
 	manifestFlags
 	clusterFlags
+	surfaceFlag
 }
 
 func newPipelineFlags(a *app) pipelineFlags { return pipelineFlags{clusterFlags: newClusterFlags(a)} }
@@ -37,6 +38,8 @@ func (f *pipelineFlags) addTo(flags *pflag.FlagSet) {
 	f.manifestFlags.addTo(flags)
 	f.clusterFlags.addTo(flags)
 	f.clusterFlags.addReading(flags)
+	f.surfaceFlag.addTo(flags, "How the policies reach the workloads, whatever the cluster's surface is in the policies: render, live or admission",
+		policy.SurfaceRender, policy.SurfaceLive, policy.SurfaceAdmission)
 }
 
 // toOptions resolves the flags to a pipeline.
@@ -52,9 +55,14 @@ func (f *pipelineFlags) toOptions(a *app) (*pipeline, error) {
 	if f.live && manifests.given() {
 		return nil, errors.New("give --live or manifests (-f, -k), not both")
 	}
+	surface, err := f.surfaceFlag.toOptions()
+	if err != nil {
+		return nil, err
+	}
 	return &pipeline{
 		app:         a,
 		policies:    policies,
+		surface:     surface,
 		manifests:   manifests,
 		cluster:     f.clusterFlags.name,
 		live:        f.live,
@@ -70,6 +78,12 @@ type pipeline struct {
 	manifests manifestOptions
 	// cluster is a name of the clusters block, allClusters, or empty.
 	cluster string
+	// surface stands over the clusters' own; empty for theirs.
+	surface policy.Surface
+	// observe and everywhere are how far admission policies are rolled out.
+	observe, everywhere bool
+	// setName is the set that objects are named after; empty for the usual one.
+	setName string
 	// live reads the workloads from the cluster, withCluster its facts.
 	live, withCluster bool
 	// config reaches the cluster; nil for verbs that never do.
@@ -92,6 +106,8 @@ type clusterPlan struct {
 	// document speaks of none.
 	Clusters []string
 	Plan     *compiler.Plan
+	// Surface is how the plan reaches the workloads.
+	Surface policy.Surface
 	// Workloads are what the plan was compiled from.
 	Workloads []*workload.Workload
 }
@@ -325,7 +341,7 @@ func (p *pipeline) compilePlans(ctx context.Context) ([]clusterPlan, diag.Findin
 		plan, fs := p.compileFor(ctx, placement, target, workloads)
 		findings = append(findings, fs...)
 		if plan != nil {
-			plans = append(plans, clusterPlan{Clusters: nameOf(target), Plan: plan, Workloads: workloads})
+			plans = append(plans, clusterPlan{Clusters: nameOf(target), Plan: plan, Surface: p.surfaceOf(target, policy.SurfaceRender), Workloads: workloads})
 		}
 	}
 	if p.live || p.manifests.given() {
@@ -341,15 +357,11 @@ func (p *pipeline) compileFor(ctx context.Context, placement *policy.Placement, 
 	if findings.HasErrors() {
 		return nil, findings
 	}
-	surface := policy.SurfaceRender
-	if target != nil {
-		surface = target.Surface
-	}
 	plan, fs := compiler.Compile(compiler.Request{
 		Placement:    placement,
 		Workloads:    workloads,
 		Capabilities: caps,
-		Surface:      surface,
+		Surface:      p.surfaceOf(target, policy.SurfaceRender),
 		Now:          p.app.now(),
 	})
 	return plan, append(findings, fs...)
