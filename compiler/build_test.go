@@ -30,6 +30,7 @@ type clusterFile struct {
 	Namespaces map[string]map[string]string `json:"namespaces"`
 	Classes    map[string]int32             `json:"classes"`
 	Volumes    map[string]volumeFile        `json:"volumes"`
+	NodePools  []map[string]any             `json:"nodePools"`
 }
 
 type volumeFile struct {
@@ -61,6 +62,13 @@ func requestOf(t testing.TB, a *txtar.Archive) compiler.Request {
 			Namespaces: c.Namespaces, NamespacesKnown: c.Namespaces != nil,
 			PriorityClasses: c.Classes, Volumes: map[string]capability.Volume{},
 		},
+	}
+	for _, object := range c.NodePools {
+		np, err := capability.ReadNodePool(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Capabilities.NodePools, r.Capabilities.NodePoolsKnown = append(r.Capabilities.NodePools, np), true
 	}
 	for name, v := range c.Volumes {
 		r.Capabilities.Volumes[name] = capability.Volume{Name: v.Name, Affinity: &corev1.VolumeNodeAffinity{Required: v.Required}}

@@ -26,9 +26,11 @@ func Compile(r Request) (*Plan, diag.Findings) {
 	c := newCompilation(r)
 	c.findCluster()
 	c.preparePools()
+	c.foresee()
 	c.prepareRules()
 	c.compileAll()
 	c.nodeEffects()
+	c.checkNodePlan()
 	c.settleClasses()
 	c.reportUnknownNamespaces()
 	c.finish()
@@ -56,7 +58,10 @@ func newCompilation(r Request) *compilation {
 // compilation is one run of Compile.
 type compilation struct {
 	Request
-	facts    facts
+	facts facts
+	// actual are the known nodes as they are; those of facts, in the same order,
+	// are as they will be once what is ours to write is written.
+	actual   []capability.Node
 	plan     *Plan
 	findings diag.Findings
 	pools    map[string]*pool

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -126,7 +128,7 @@ func describe(t testing.TB, plan *compiler.Plan, findings diag.Findings) string 
 		fmt.Fprintf(&b, "\n== object\n%s", yamlOf(t, o.Object))
 	}
 	for _, n := range plan.Nodes {
-		fmt.Fprintf(&b, "\n== pool %s, managed by %s: taint %s=%s:%s, missing on %v\n", n.Pool, n.ManagedBy, n.Taint.Key, n.Taint.Value, n.Taint.Effect, n.Nodes)
+		describeNodes(&b, n)
 	}
 	for _, e := range plan.Exceptions {
 		fmt.Fprintf(&b, "\n== exception %s of %s spares %s until %s: %s (%s)\n", e.Exception, e.Policy, e.Workload, e.Expires, e.Reason, e.Range.Start)
@@ -135,6 +137,24 @@ func describe(t testing.TB, plan *compiler.Plan, findings diag.Findings) string 
 		fmt.Fprintf(&b, "\n== unmatched: %s\n", strings.Join(plan.Unmatched, ", "))
 	}
 	return b.String()
+}
+
+func describeNodes(b *strings.Builder, n compiler.NodeEffect) {
+	fmt.Fprintf(b, "\n== pool %s, managed by %s", n.Pool, n.ManagedBy)
+	if n.Makers != nil {
+		fmt.Fprintf(b, " %s %v", n.Provider, n.Makers)
+	}
+	b.WriteString(":")
+	for _, t := range n.Taints {
+		fmt.Fprintf(b, " taint %s", t.ToString())
+	}
+	for _, key := range slices.Sorted(maps.Keys(n.Labels)) {
+		fmt.Fprintf(b, " label %s=%s", key, n.Labels[key])
+	}
+	for _, r := range n.Requirements {
+		fmt.Fprintf(b, " require %s %s %v", r.Key, r.Operator, r.Values)
+	}
+	fmt.Fprintf(b, ", missing on %v\n", n.Nodes)
 }
 
 func yamlOf(t testing.TB, v any) string {

@@ -3,7 +3,6 @@ package compiler
 import (
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -108,22 +107,6 @@ type KubeObject interface {
 
 // Kind returns the object's kind, such as "PriorityClass".
 func (o Object) Kind() string { return o.Object.GetObjectKind().GroupVersionKind().Kind }
-
-// NodeEffect is what a pool asks of its nodes.
-type NodeEffect struct {
-	Pool      string
-	ManagedBy policy.ManagedBy
-	Taint     corev1.Taint
-	// Members are all nodes of the pool, sorted; empty where the nodes are not
-	// known.
-	Members []string
-	// Nodes are the nodes of the pool that lack the taint, sorted; empty where
-	// the nodes are not known.
-	Nodes   []string
-	Level   Level
-	Reason  string
-	Origins []Origin
-}
 
 // ExceptionUse is an exception that spared a workload.
 type ExceptionUse struct {

@@ -180,33 +180,3 @@ func (d *draft) usable(p *pool, o Origin) bool {
 	}
 	return v == yes
 }
-
-// nodeEffects says what the dedicated pools ask of their nodes.
-func (c *compilation) nodeEffects() {
-	for _, name := range sortedKeys(c.pools) {
-		p := c.pools[name]
-		if p.taint == nil || p.broken {
-			continue
-		}
-		e := NodeEffect{
-			Pool:      p.Name,
-			ManagedBy: p.ManagedBy,
-			Taint:     *p.taint,
-			Level:     LevelBuiltin,
-			Reason:    "a taint keeps off every pod that does not tolerate it; who may tolerate it is checked when policies are compiled",
-			Origins:   []Origin{{Range: p.Positions.At("dedicated")}},
-		}
-		for _, n := range c.facts.Nodes {
-			if !p.expr.Matches(n.Labels, n.Name) {
-				continue
-			}
-			e.Members = append(e.Members, n.Name)
-			if !slices.ContainsFunc(n.Taints, func(t corev1.Taint) bool { return t.MatchTaint(p.taint) && t.Value == p.taint.Value }) {
-				e.Nodes = append(e.Nodes, n.Name)
-			}
-		}
-		slices.Sort(e.Members)
-		slices.Sort(e.Nodes)
-		c.plan.Nodes = append(c.plan.Nodes, e)
-	}
-}

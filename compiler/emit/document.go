@@ -82,14 +82,26 @@ type ObjectEntry struct {
 type NodeEntry struct {
 	Pool      string           `json:"pool"`
 	ManagedBy policy.ManagedBy `json:"managedBy"`
-	Taint     corev1.Taint     `json:"taint"`
-	// Members are all nodes of the pool, Nodes those that lack the taint; absent
-	// where they are not known.
-	Members []string          `json:"members,omitempty"`
-	Nodes   []string          `json:"nodes,omitempty"`
-	Level   compiler.Level    `json:"level"`
-	Reason  string            `json:"reason"`
-	Origins []compiler.Origin `json:"origins"`
+	// Makers are the names of the NodePools or node groups that make the nodes,
+	// and Provider is whose node groups they are, if that is known.
+	Makers   []string        `json:"makers,omitempty"`
+	Provider policy.Provider `json:"provider,omitempty"`
+	// Taint is the pool's own; absent if it is not dedicated. Taints are all that
+	// its nodes shall carry, Labels the labels.
+	Taint  *corev1.Taint     `json:"taint,omitempty"`
+	Taints []corev1.Taint    `json:"taints,omitempty"`
+	Labels map[string]string `json:"labels,omitempty"`
+	// Requirements are what the description demands besides the labels.
+	Requirements []corev1.NodeSelectorRequirement `json:"requirements,omitempty"`
+	// Members are all nodes of the pool, Nodes those that lack the taint or a
+	// label; absent where they are not known.
+	Members []string `json:"members,omitempty"`
+	Nodes   []string `json:"nodes,omitempty"`
+	// NewNodes says how nodes that join later come by it.
+	NewNodes string            `json:"newNodes"`
+	Level    compiler.Level    `json:"level"`
+	Reason   string            `json:"reason"`
+	Origins  []compiler.Origin `json:"origins"`
 }
 
 // ExceptionEntry is an exception that spared a workload.
@@ -124,7 +136,11 @@ func Document(plan *compiler.Plan, clusters []string) (PlanDocument, error) {
 		d.Objects = append(d.Objects, ObjectEntry{Object: object, Level: o.Level, Reason: o.Reason, Origins: o.Origins})
 	}
 	for _, n := range plan.Nodes {
-		d.Nodes = append(d.Nodes, NodeEntry(n))
+		d.Nodes = append(d.Nodes, NodeEntry{
+			Pool: n.Pool, ManagedBy: n.ManagedBy, Makers: n.Makers, Provider: n.Provider, Taint: n.Taint, Taints: n.Taints,
+			Labels: n.Labels, Requirements: n.Requirements, Members: n.Members, Nodes: n.Nodes, NewNodes: n.NewNodes(),
+			Level: n.Level, Reason: n.Reason, Origins: n.Origins,
+		})
 	}
 	for _, e := range plan.Exceptions {
 		d.Exceptions = append(d.Exceptions, ExceptionEntry(e))

@@ -158,8 +158,9 @@ func TestDocumentShape(t *testing.T) {
 		"WorkloadEntry.template,omitempty", "WorkloadEntry.source,omitempty", "WorkloadEntry.policies", "WorkloadEntry.changes",
 		"WorkloadEntry.before", "WorkloadEntry.after", "WorkloadEntry.effects,omitempty",
 		"ObjectEntry.object", "ObjectEntry.level", "ObjectEntry.reason", "ObjectEntry.origins",
-		"NodeEntry.pool", "NodeEntry.managedBy", "NodeEntry.taint", "NodeEntry.members,omitempty", "NodeEntry.nodes,omitempty",
-		"NodeEntry.level", "NodeEntry.reason", "NodeEntry.origins",
+		"NodeEntry.pool", "NodeEntry.managedBy", "NodeEntry.makers,omitempty", "NodeEntry.provider,omitempty", "NodeEntry.taint,omitempty",
+		"NodeEntry.taints,omitempty", "NodeEntry.labels,omitempty", "NodeEntry.requirements,omitempty", "NodeEntry.members,omitempty",
+		"NodeEntry.nodes,omitempty", "NodeEntry.newNodes", "NodeEntry.level", "NodeEntry.reason", "NodeEntry.origins",
 		"ExceptionEntry.policy", "ExceptionEntry.exception", "ExceptionEntry.workload", "ExceptionEntry.reason", "ExceptionEntry.expires", "ExceptionEntry.range",
 	}
 	if d := cmp.Diff(want, fields); d != "" {

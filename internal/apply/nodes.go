@@ -39,8 +39,8 @@ type wantedTaint struct {
 func taintsOf(plan *compiler.Plan) []wantedTaint {
 	var wanted []wantedTaint
 	for _, effect := range plan.Nodes {
-		if effect.ManagedBy == policy.ManagedLive {
-			wanted = append(wanted, wantedTaint{effect.Pool, effect.Taint, effect.Members, effect.Origins})
+		if effect.ManagedBy == policy.ManagedLive && effect.Taint != nil {
+			wanted = append(wanted, wantedTaint{effect.Pool, *effect.Taint, effect.Members, effect.Origins})
 		}
 	}
 	return wanted

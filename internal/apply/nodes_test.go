@@ -52,7 +52,7 @@ func TestTaintsOfLivePools(t *testing.T) {
 		t.Helper()
 		r := l.request(a)
 		if members != nil {
-			r.Plan.Nodes = []compiler.NodeEffect{{Pool: "gpu", ManagedBy: managed, Taint: ours, Members: members}}
+			r.Plan.Nodes = []compiler.NodeEffect{{Pool: "gpu", ManagedBy: managed, Taint: &ours, Members: members}}
 		}
 		changes, findings, err := a.Prepare(t.Context(), r)
 		if err != nil || findings.HasErrors() {
@@ -98,7 +98,7 @@ func TestTaintOfAnotherValueIsAConflict(t *testing.T) {
 	r := l.request(a)
 	r.Plan.Nodes = []compiler.NodeEffect{{
 		Pool: "gpu", ManagedBy: policy.ManagedLive, Members: []string{l.namespace},
-		Taint: corev1.Taint{Key: "pool", Value: "gpu", Effect: corev1.TaintEffectNoSchedule},
+		Taint: &corev1.Taint{Key: "pool", Value: "gpu", Effect: corev1.TaintEffectNoSchedule},
 	}}
 	_, findings, err := a.Prepare(t.Context(), r)
 	if err != nil || len(findings) != 1 || findings[0].Rule != "apply/taint-conflict" {

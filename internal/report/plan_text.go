@@ -3,6 +3,8 @@ package report
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 
 	schedulingv1 "k8s.io/api/scheduling/v1"
@@ -101,8 +103,18 @@ func (t textWriter) object(o compiler.Object) {
 
 func (t textWriter) node(n compiler.NodeEffect) {
 	t.heading("nodes of pool "+n.Pool, diag.Pos{})
-	t.field("taint", n.Taint.ToString())
-	t.field("managed by", string(n.ManagedBy))
+	for _, taint := range n.Taints {
+		t.field("taint", taint.ToString())
+	}
+	for _, key := range slices.Sorted(maps.Keys(n.Labels)) {
+		t.field("label", key+"="+n.Labels[key])
+	}
+	by := string(n.ManagedBy)
+	if len(n.Makers) > 0 {
+		by += " (" + strings.TrimPrefix(string(n.Provider)+" ", " ") + strings.Join(n.Makers, ", ") + ")"
+	}
+	t.field("managed by", by)
+	t.field("new nodes", n.NewNodes())
 	if len(n.Nodes) > 0 {
 		t.field("lacking it", strings.Join(n.Nodes, ", "))
 	}
@@ -141,7 +153,11 @@ func (t textWriter) value(v any) {
 
 func (t textWriter) because(reason string, origins []compiler.Origin) {
 	for _, o := range origins {
-		t.b.WriteString(wrap(fmt.Sprintf("    from: policy %q at %s", o.Policy, t.o.pos(o.Range.Start)), t.o.width(), "      ") + "\n")
+		from := fmt.Sprintf("policy %q at %s", o.Policy, t.o.pos(o.Range.Start))
+		if o.Policy == "" {
+			from = t.o.pos(o.Range.Start).String()
+		}
+		t.b.WriteString(wrap("    from: "+from, t.o.width(), "      ") + "\n")
 	}
 	if reason != "" {
 		t.b.WriteString(wrap("    why: "+printable(reason), t.o.width(), "      ") + "\n")
