@@ -21,6 +21,20 @@ type affinityWish struct {
 	weight   int32
 	reason   string
 	origin   Origin
+	// own says that the term counts the workload's own pods.
+	own bool
+}
+
+// order is by what does not depend on the workload, so that it is the same on
+// every surface.
+func (a affinityWish) order(o affinityWish) int {
+	static := func(w affinityWish) string {
+		if w.own {
+			return ""
+		}
+		return canonicalAffinity(w.term)
+	}
+	return cmp.Or(cmp.Compare(a.term.TopologyKey, o.term.TopologyKey), cmp.Compare(static(a), static(o)))
 }
 
 func (a affinityWish) intent() string {
@@ -58,6 +72,7 @@ func (d *draft) gatherColocations(r *rule, all map[string]policy.Colocation, apa
 			required: col.Strength == policy.Require,
 			weight:   int32(col.Weight),
 			origin:   r.author.origin(path...),
+			own:      col.Of.Kind == policy.EachWorkload,
 			term: corev1.PodAffinityTerm{
 				LabelSelector:     sub.selector,
 				Namespaces:        sub.namespaces,
@@ -120,7 +135,7 @@ type affinityGroup struct {
 // of preferences add up.
 func groupAffinities(wishes []affinityWish, apart, required bool) []affinityGroup {
 	var out []affinityGroup
-	for _, w := range wishes {
+	for _, w := range slices.SortedStableFunc(slices.Values(wishes), affinityWish.order) {
 		if w.apart != apart || w.required != required {
 			continue
 		}
@@ -133,7 +148,6 @@ func groupAffinities(wishes []affinityWish, apart, required bool) []affinityGrou
 		out[i].weight = min(maxWeight, out[i].weight+w.weight)
 		out[i].origins = append(out[i].origins, w.origin)
 	}
-	slices.SortStableFunc(out, func(a, b affinityGroup) int { return cmp.Compare(a.key, b.key) })
 	return out
 }
 

@@ -34,7 +34,7 @@ func (d *draft) checkDaemonSet() {
 		for _, t := range n.Taints {
 			if repels(t) && !tolerates(tolerations, t) {
 				bad = append(bad, t)
-				unasked = unasked || !d.guarded(t)
+				unasked = unasked || !d.c.guarded(t)
 			}
 		}
 		if len(bad) > 0 {

@@ -237,8 +237,12 @@ func gatherNodes(d *draft, r *rule) {
 	d.poolUses = append(d.poolUses, r.nodes.poolUses...)
 	d.preferred = append(d.preferred, r.nodes.preferred...)
 	for _, u := range r.nodes.poolUses {
-		for _, p := range u.pool.within {
-			d.toleratePool(p, u.origin, fmt.Sprintf("nodes of the dedicated pool %q are required, and only a toleration lets pods onto them", p.Name))
-		}
+		d.tolerate(requiredPoolTolerations(u))
 	}
+}
+
+// requiredPoolTolerations are the tolerations without which a required pool
+// would be out of reach.
+func requiredPoolTolerations(u poolUse) []tolerationWish {
+	return poolTolerations(u.pool, u.origin, "nodes of the dedicated pool %q are required, and only a toleration lets pods onto them")
 }

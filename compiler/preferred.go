@@ -37,14 +37,21 @@ func (d *draft) settlePreferred() {
 	out := slices.Clone(own)
 	var changed []weighedTerm
 	for _, w := range wished {
-		i := slices.IndexFunc(out, func(t corev1.PreferredSchedulingTerm) bool { return keyOf(canonicalTerm(t.Preference)) == w.key })
-		switch {
-		case i < 0:
-			out = append(out, corev1.PreferredSchedulingTerm{Weight: w.weight, Preference: w.term})
-		case out[i].Weight >= w.weight:
+		same, raised := false, false
+		for i := range out {
+			if keyOf(canonicalTerm(out[i].Preference)) != w.key {
+				continue
+			}
+			same = true
+			if out[i].Weight < w.weight {
+				out[i].Weight, raised = w.weight, true
+			}
+		}
+		if same && !raised {
 			continue
-		default:
-			out[i].Weight = w.weight
+		}
+		if !same {
+			out = append(out, corev1.PreferredSchedulingTerm{Weight: w.weight, Preference: w.term})
 		}
 		changed = append(changed, w)
 	}
@@ -96,8 +103,8 @@ func addUp(terms []preferredTerm) []weighedTerm {
 func canonicalTerm(t corev1.NodeSelectorTerm) corev1.NodeSelectorTerm {
 	t = *t.DeepCopy()
 	for _, list := range [][]corev1.NodeSelectorRequirement{t.MatchExpressions, t.MatchFields} {
-		for _, r := range list {
-			slices.Sort(r.Values)
+		for i := range list {
+			list[i].Values = slices.Compact(slices.Sorted(slices.Values(list[i].Values)))
 		}
 		slices.SortFunc(list, func(a, b corev1.NodeSelectorRequirement) int {
 			return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Operator, b.Operator), slices.Compare(a.Values, b.Values))

@@ -145,7 +145,8 @@ func gatherRaw(d *draft, r *rule) {
 		d.selectors = append(d.selectors, selectorWish{k, spec.NodeSelector[k], origin("nodeSelector", k)})
 	}
 	for i, t := range spec.Tolerations {
-		d.wishToleration(t, origin("tolerations", fmt.Sprint(i)), rawReason)
+		t.Operator = operatorOf(t)
+		d.tolerate([]tolerationWish{d.c.namedToleration(t, origin("tolerations", fmt.Sprint(i)), rawReason)})
 	}
 	for i, s := range spec.TopologySpreadConstraints {
 		if s.LabelSelector == nil || len(s.LabelSelector.MatchLabels)+len(s.LabelSelector.MatchExpressions) == 0 {

@@ -19,8 +19,9 @@ type rule struct {
 	// matched says that it selected some workload.
 	matched bool
 
-	nodes nodeRule
-	raw   *rawRule
+	nodes    nodeRule
+	tolerate tolerateRule
+	raw      *rawRule
 }
 
 type exception struct {
@@ -50,6 +51,7 @@ func (c *compilation) prepareRules() {
 	c.prepareOverrides(byName)
 	for _, r := range c.rules {
 		c.prepareNodes(r)
+		c.prepareTolerate(r)
 		c.prepareRaw(r)
 	}
 }

@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-sched/kubectl-sched/compiler/admission"
@@ -31,7 +30,7 @@ func everything() admission.Set {
 		}},
 		Tolerations: []admission.Toleration{
 			{When: web, Toleration: corev1.Toleration{Key: "t", Operator: "Exists"}, Covers: []int{1}},
-			{When: gpu, Toleration: corev1.Toleration{Key: "t", Operator: "Equal", Value: "x", Effect: "NoExecute", TolerationSeconds: ptr.To[int64](5)}},
+			{When: gpu, Toleration: corev1.Toleration{Key: "t", Operator: "Equal", Value: "x", Effect: "NoExecute", TolerationSeconds: new(int64(5))}},
 		},
 		Spreads: []admission.Spread{
 			{When: web, Key: "zone", Subject: admission.Subject{Own: true}, Require: true, MaxSkew: 2},
@@ -64,9 +63,9 @@ func TestEverything(t *testing.T) {
 		t.Fatal(err)
 	}
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "shop", Labels: map[string]string{"app": "web", "pod-template-hash": "12"}, OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web-12", Controller: ptr.To(true)}}},
+		ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "shop", Labels: map[string]string{"app": "web", "pod-template-hash": "12"}, OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web-12", Controller: new(true)}}},
 		Spec: corev1.PodSpec{
-			TerminationGracePeriodSeconds: ptr.To[int64](30),
+			TerminationGracePeriodSeconds: new(int64(30)),
 			TopologySpreadConstraints:     []corev1.TopologySpreadConstraint{{TopologyKey: "zone", WhenUnsatisfiable: "DoNotSchedule", MaxSkew: 1, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}}},
 			Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
 				RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: "In", Values: []string{"b"}}}}}},

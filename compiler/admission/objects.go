@@ -9,7 +9,6 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/kubectl-sched/kubectl-sched/compiler/cel"
 )
@@ -72,7 +71,7 @@ func (s Set) resources() *admissionregistrationv1.MatchResources {
 			Operations: operations,
 			Rule: admissionregistrationv1.Rule{
 				APIGroups: []string{group}, APIVersions: []string{"v1"}, Resources: []string{resource},
-				Scope: ptr.To(admissionregistrationv1.NamespacedScope),
+				Scope: new(admissionregistrationv1.NamespacedScope),
 			},
 		}}
 	}
@@ -83,7 +82,7 @@ func (s Set) resources() *admissionregistrationv1.MatchResources {
 	return &admissionregistrationv1.MatchResources{
 		NamespaceSelector: namespaces,
 		ObjectSelector:    &metav1.LabelSelector{},
-		MatchPolicy:       ptr.To(admissionregistrationv1.Equivalent),
+		MatchPolicy:       new(admissionregistrationv1.Equivalent),
 		ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{
 			rule("", "pods", admissionregistrationv1.Create),
 			rule("apps", "daemonsets", admissionregistrationv1.Create, admissionregistrationv1.Update),
@@ -128,7 +127,7 @@ func (o *Objects) place(s Set, p *program) {
 		Spec: admissionregistrationv1.MutatingAdmissionPolicySpec{
 			MatchConstraints:   s.resources(),
 			MatchConditions:    conditions(),
-			FailurePolicy:      ptr.To(s.failurePolicy()),
+			FailurePolicy:      new(s.failurePolicy()),
 			ReinvocationPolicy: admissionregistrationv1.IfNeededReinvocationPolicy,
 			Mutations: []admissionregistrationv1.Mutation{{
 				PatchType: admissionregistrationv1.PatchTypeJSONPatch,
@@ -152,7 +151,7 @@ func (o *Objects) unmark(s Set) {
 		Spec: admissionregistrationv1.MutatingAdmissionPolicySpec{
 			MatchConstraints:   s.resources(),
 			MatchConditions:    conditions(),
-			FailurePolicy:      ptr.To(s.failurePolicy()),
+			FailurePolicy:      new(s.failurePolicy()),
 			ReinvocationPolicy: admissionregistrationv1.NeverReinvocationPolicy,
 			Mutations: []admissionregistrationv1.Mutation{{
 				PatchType: admissionregistrationv1.PatchTypeJSONPatch,
@@ -175,7 +174,7 @@ func (o *Objects) audit(s Set, p *program) {
 		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
 			MatchConstraints: s.resources(),
 			MatchConditions:  conditions(),
-			FailurePolicy:    ptr.To(admissionregistrationv1.Ignore),
+			FailurePolicy:    new(admissionregistrationv1.Ignore),
 			Validations: []admissionregistrationv1.Validation{{
 				Expression:        `variables.pending.size() == 0`,
 				MessageExpression: `"the placement policies " + variables.policies.join(", ") + " would change " + variables.pending.join(", ")`,
