@@ -31,6 +31,7 @@ func Compile(r Request) (*Plan, diag.Findings) {
 	c.compileAll()
 	c.nodeEffects()
 	c.checkNodePlan()
+	c.guardPools()
 	c.settleClasses()
 	c.reportUnknownNamespaces()
 	c.finish()
@@ -180,6 +181,9 @@ func (c *compilation) finish() {
 		return cmp.Or(cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.Exception, b.Exception), cmp.Compare(a.Workload, b.Workload))
 	})
 	c.plan.Exceptions = slices.Compact(c.plan.Exceptions)
+	slices.SortFunc(c.plan.Objects, func(a, b Object) int {
+		return cmp.Or(cmp.Compare(a.Kind(), b.Kind()), cmp.Compare(a.Object.GetName(), b.Object.GetName()))
+	})
 }
 
 // unknownNamespaces are the namespaces whose labels one place in a policy

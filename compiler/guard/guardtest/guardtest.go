@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -44,10 +45,15 @@ type Request struct {
 	User        user.Info
 }
 
+// base is the environment of every policy; it takes a while to make.
+var base = sync.OnceValue(func() *environment.EnvSet {
+	return environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion())
+})
+
 // New compiles the policy as the API server does for one that is stored. Errors in
 // its expressions come back from Complaints.
 func New(p *admissionv1.ValidatingAdmissionPolicy) (*Evaluator, error) {
-	compiler, err := cel.NewCompositedCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
+	compiler, err := cel.NewCompositedCompiler(base())
 	if err != nil {
 		return nil, fmt.Errorf("compile policy %q: %w", p.Name, err)
 	}
