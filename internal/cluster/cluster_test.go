@@ -166,7 +166,7 @@ func tolerated(t *testing.T, uid types.UID, annotate bool) (*unstructured.Unstru
 	if err != nil {
 		t.Fatal(err)
 	}
-	record := &ownership.Record{Version: 1, UID: "u1", Fields: []ownership.Field{{Path: path, Wrote: list}}}
+	record := &ownership.Record{UID: "u1", Fields: []ownership.Field{{Path: path, Wrote: list}}}
 	if annotate {
 		u.SetAnnotations(map[string]string{ownership.Annotation: must[string](t)(record.Encode())})
 	}
