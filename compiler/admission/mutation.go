@@ -107,8 +107,20 @@ func (s Set) mutation(content string) string {
 	ops = append(ops,
 		operation(`variables.mark == "" && !has(object.metadata.annotations)`, "add", cel.Quote("/metadata/annotations"), "dyn({})"),
 		operation(`variables.mark != variables.marked`, "add", cel.Quote(pointer("metadata", "annotations", key)), "variables.marked"))
-	return fmt.Sprintf("variables.policies.size() == 0 || variables.mark != \"\" && !variables.mark.startsWith(%s)\n? []\n: %s",
+	return s.answer(content) + fmt.Sprintf("variables.policies.size() == 0 || variables.mark != \"\" && !variables.mark.startsWith(%s)\n? []\n: %s",
 		cel.Quote(content+" "), strings.Join(ops, "\n+ "))
+}
+
+// answer is the beginning of the mutation that answers a probe and does nothing
+// else to it.
+func (s Set) answer(content string) string {
+	name := s.Name
+	if name == "" {
+		name = DefaultSet
+	}
+	return fmt.Sprintf(`request.?dryRun.orValue(false) && object.metadata.?annotations[?%s].orValue("") == %s
+? [JSONPatch{op: "replace", path: %s, value: %s}]
+: `, cel.Quote(ProbeAnnotation), cel.Quote(name), cel.Quote(pointer("metadata", "annotations", ProbeAnnotation)), cel.Quote(content))
 }
 
 // rawOperations set the leaves, and before them the maps that they stand in.
