@@ -2,7 +2,6 @@ package apply
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -77,8 +76,7 @@ func (a *Applier) Run(ctx context.Context, cs *ChangeSet, o RunOptions) (Outcome
 
 	r := &run{Applier: a, cs: cs, options: o}
 	if err := r.phases(ctx); err != nil {
-		return r.outcome, append(findings, r.findings...), fmt.Errorf("%s stopped after %d of %d writes, in revision %d; run the command again to finish it: %w",
-			cs.Cause, r.done, r.total, revision.Number, err)
+		return r.outcome, append(findings, r.findings...), r.stopped(revision.Number, err)
 	}
 	findings = append(findings, r.findings...)
 	end := Complete

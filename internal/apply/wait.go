@@ -42,14 +42,14 @@ func (a *Applier) WaitFor(ctx context.Context, changes []*WorkloadChange, timeou
 		}
 	}
 	if err := w.first(ctx); err != nil {
-		return nil, fmt.Errorf("wait for rollouts: %w", err)
+		return nil, waitStopped(err)
 	}
 	err := wait.PollUntilContextTimeout(ctx, pollEvery, timeout, true, w.look)
 	if wait.Interrupted(err) && ctx.Err() == nil {
 		return w.late(), nil
 	}
 	if err != nil {
-		return w.findings, fmt.Errorf("wait for rollouts: %w", err)
+		return w.findings, waitStopped(err)
 	}
 	return w.findings, nil
 }

@@ -24,7 +24,7 @@ func ChangeSummary(c *apply.ChangeSet) []string {
 	}
 	for _, d := range c.Disruptions {
 		lines = append(lines, fmt.Sprintf("  PodDisruptionBudget %s/%s covers %s and allows %s now",
-			d.Namespace, d.Name, strings.Join(d.Workloads, ", "), plural(int(d.Allowed), "disruption")))
+			d.Namespace, d.Name, some(d.Workloads), plural(int(d.Allowed), "disruption")))
 	}
 	for _, o := range c.Objects {
 		if o.Action != apply.Keep {
@@ -66,12 +66,7 @@ func restartLine(c *apply.ChangeSet) string {
 			names = append(names, w.Workload.Ref())
 		}
 	}
-	const most = 5
-	list := strings.Join(names[:min(most, len(names))], ", ")
-	if len(names) > most {
-		list += fmt.Sprintf(" and %d more", len(names)-most)
-	}
-	line := fmt.Sprintf("restarts %s (%s): %s", plural(workloads, "workload"), plural(pods, "pod"), list)
+	line := fmt.Sprintf("restarts %s (%s): %s", plural(workloads, "workload"), plural(pods, "pod"), some(names))
 	if len(c.Disruptions) == 0 {
 		return line + "; no PodDisruptionBudget covers them"
 	}
@@ -79,7 +74,19 @@ func restartLine(c *apply.ChangeSet) string {
 	for _, d := range c.Disruptions {
 		budgets = append(budgets, d.Namespace+"/"+d.Name)
 	}
-	return line + "; PodDisruptionBudgets: " + strings.Join(budgets, ", ")
+	return line + "; PodDisruptionBudgets: " + some(budgets)
+}
+
+// mostNamed is how many of a list are named; the rest is counted.
+const mostNamed = 5
+
+// some names the first of a list.
+func some(names []string) string {
+	text := strings.Join(names[:min(mostNamed, len(names))], ", ")
+	if len(names) > mostNamed {
+		text += fmt.Sprintf(" and %d more", len(names)-mostNamed)
+	}
+	return text
 }
 
 // ChangeEffects writes what happens to each workload, with the policies' lines,

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"text/tabwriter"
+	"strings"
 	"time"
 
 	"sigs.k8s.io/yaml"
@@ -32,23 +32,40 @@ type revisionDocument struct {
 
 // History writes the revisions of a set, the oldest first, as a table or for
 // tools.
-func History(w io.Writer, format Format, state *apply.State) error {
+func History(w io.Writer, format Format, state *apply.State, o Options) error {
 	if format != Text {
 		return documents(w, format, "History", map[string]any{"set": state.Set.Name, "namespace": state.Set.Namespace, "scope": state.Scope, "revisions": revisionDocuments(state)})
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(t, "REVISION\tSTARTED\tSTATE\tWORKLOADS\tOBJECTS\tNODES\tBY\tCAUSE")
+	t := &table{}
+	t.add("REVISION", "STARTED (UTC)", "STATE", "HOLDS", "CAUSE")
 	for _, r := range state.Revisions {
 		stateText := string(r.State)
 		switch {
 		case r.State == apply.Open && r == state.Latest():
-			stateText = "open (interrupted, or running now)"
+			stateText = "interrupted, or running now"
 		case r.State == apply.Open:
 			stateText = "interrupted"
 		}
-		fmt.Fprintf(t, "%d\t%s\t%s\t%d\t%d\t%d\t%s\t%s\n", r.Number, r.Started.Format(time.RFC3339), stateText, len(r.Items), len(r.Objects), len(r.Nodes), orNone(r.By), r.Cause)
+		cause := r.Cause
+		if r.By != "" {
+			cause += " by " + r.By
+		}
+		t.add(fmt.Sprint(r.Number), r.Started.UTC().Format("2006-01-02 15:04"), stateText, holdings(r), cause)
 	}
-	return t.Flush()
+	_, err := io.WriteString(w, t.text(o.width()))
+	return err
+}
+
+// holdings counts what is in a revision.
+func holdings(r *apply.Revision) string {
+	parts := []string{plural(len(r.Items), "workload")}
+	if len(r.Objects) > 0 {
+		parts = append(parts, plural(len(r.Objects), "object"))
+	}
+	if len(r.Nodes) > 0 {
+		parts = append(parts, plural(len(r.Nodes), "node"))
+	}
+	return strings.Join(parts, ", ")
 }
 
 func revisionDocuments(state *apply.State) []revisionDocument {

@@ -3,20 +3,20 @@ package report
 import (
 	"fmt"
 	"io"
-	"text/tabwriter"
 
 	"github.com/kubectl-sched/kubectl-sched/internal/apply"
 )
 
 // Landings writes a table of where pods are: for each workload, zone and pool,
-// on how many nodes how many pods are.
-func Landings(w io.Writer, landings []apply.Landing) error {
-	type row struct{ workload, zone, pool string }
+// on how many nodes how many pods are. Zones and pools have their columns where
+// any are known.
+func Landings(w io.Writer, landings []apply.Landing, o Options) error {
+	type place struct{ workload, zone, pool string }
 	type count struct{ nodes, pods, ready int }
-	var order []row
-	counts := map[row]*count{}
+	var order []place
+	counts := map[place]*count{}
 	for _, l := range landings {
-		key := row{l.Workload, l.Zone, l.Pool}
+		key := place{l.Workload, l.Zone, l.Pool}
 		if l.Node == "" {
 			key.zone = pendingZone
 		}
@@ -32,13 +32,29 @@ func Landings(w io.Writer, landings []apply.Landing) error {
 		c.pods += l.Pods
 		c.ready += l.Ready
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(t, "WORKLOAD\tZONE\tPOOL\tNODES\tPODS\tREADY")
+	zones, pools := false, false
+	for _, key := range order {
+		zones = zones || key.zone != ""
+		pools = pools || key.pool != ""
+	}
+	t := &table{}
+	row := func(workload, zone, pool, nodes, pods, ready string) {
+		cells := []string{workload}
+		if zones {
+			cells = append(cells, zone)
+		}
+		if pools {
+			cells = append(cells, pool)
+		}
+		t.add(append(cells, nodes, pods, ready)...)
+	}
+	row("WORKLOAD", "ZONE", "POOL", "NODES", "PODS", "READY")
 	for _, key := range order {
 		c := counts[key]
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%d\n", key.workload, orNone(key.zone), orNone(key.pool), c.nodes, c.pods, c.ready)
+		row(key.workload, orNone(key.zone), orNone(key.pool), fmt.Sprint(c.nodes), fmt.Sprint(c.pods), fmt.Sprint(c.ready))
 	}
-	return t.Flush()
+	_, err := io.WriteString(w, t.text(o.width()))
+	return err
 }
 
 // pendingZone stands in the zone's column for pods that have no node.

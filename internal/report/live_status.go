@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,57 +25,126 @@ func Status(w io.Writer, format Format, s *apply.Status, o Options) error {
 	}
 	var b strings.Builder
 	style := style{o.Color}
-	fmt.Fprintf(&b, "set %s (state in namespace %s): %s\n", style.paint(bold, s.Set.Name), s.Set.Namespace, s.Scope)
+	head := wrap(fmt.Sprintf("set %s (state in namespace %s): %s", s.Set.Name, s.Set.Namespace, s.Scope), o.width(), "    ")
+	b.WriteString(strings.Replace(head, s.Set.Name, style.paint(bold, s.Set.Name), 1) + "\n")
 	if r := s.Revision; r != nil {
 		fmt.Fprintf(&b, "revision %d, %s, %s by %s\n", r.Number, r.State, r.Started.Format(time.RFC3339), orNone(r.By))
 		switch r.State {
 		case apply.Open:
-			b.WriteString(style.paint(yellow, "  its run was interrupted or is running now; apply again to finish it, or undo it") + "\n")
+			b.WriteString(style.paint(yellow, wrap("  its run was interrupted or is running now; apply again to finish it, or undo it", o.width(), "  ")) + "\n")
 		case apply.Failed:
-			b.WriteString(style.paint(yellow, "  some of it was refused by the cluster; mend that and apply again, or undo it") + "\n")
+			b.WriteString(style.paint(yellow, wrap("  some of it was refused by the cluster; mend that and apply again, or undo it", o.width(), "  ")) + "\n")
 		}
 	}
 	drifted, broken := len(s.Drifts), 0
+	line := func(c color, label, text string) {
+		text = wrap("  "+label+" "+printable(text), o.width(), "    ")
+		b.WriteString(strings.Replace(text, label, style.paint(c, label), 1) + "\n")
+	}
 	for _, entry := range s.Workloads {
-		fmt.Fprintf(&b, "\n%s  revision %d, policies %s\n", style.paint(bold, entry.Ref), entry.Revision, orNone(strings.Join(entry.Policies, ", ")))
+		heading := wrap(fmt.Sprintf("%s  revision %d, policies %s", entry.Ref, entry.Revision, orNone(strings.Join(entry.Policies, ", "))), o.width(), "    ")
+		b.WriteString("\n" + strings.Replace(heading, entry.Ref, style.paint(bold, entry.Ref), 1) + "\n")
 		for _, d := range entry.Drifts {
 			drifted++
-			b.WriteString("  " + style.paint(yellow, "drift") + " " + driftText(d) + "\n")
+			line(yellow, "drift", driftText(d))
 		}
-		for _, v := range entry.Violations {
-			broken++
-			fmt.Fprintf(&b, "  %s pod %s on %s: %s\n", style.paint(red, "violation"), v.Pod, v.Node, v.Reason)
+		broken += len(entry.Violations)
+		for _, text := range violationTexts(entry.Violations) {
+			line(red, "violation", text)
 		}
-		for _, l := range entry.Places {
-			b.WriteString("  " + plural(l.Pods, "pod") + " " + placeText(l) + "\n")
+		for _, text := range placeTexts(entry.Places) {
+			b.WriteString("  " + text + "\n")
 		}
 	}
 	if len(s.Drifts) > 0 {
 		b.WriteString("\n")
 	}
 	for _, d := range s.Drifts {
-		fmt.Fprintf(&b, "%s %s: %s\n", style.paint(yellow, "drift"), d.Subject, driftText(d))
+		line(yellow, "drift", d.Subject+": "+driftText(d))
 	}
 	fmt.Fprintf(&b, "\n%s, %s, %s\n", plural(len(s.Workloads), "workload"), plural(drifted, "drift"), plural(broken, "violation"))
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-func placeText(l apply.Landing) string {
-	if l.Node == "" {
-		return "without a node"
+// violationTexts says what is wrong with the pods of one workload, once for
+// each reason and the policies behind it, the most pods first.
+func violationTexts(violations []apply.Violation) []string {
+	type kind struct{ reason, policies string }
+	groups := map[kind][]apply.Violation{}
+	var order []kind
+	for _, v := range violations {
+		k := kind{v.Reason, strings.Join(v.Policies, ", ")}
+		if groups[k] == nil {
+			order = append(order, k)
+		}
+		groups[k] = append(groups[k], v)
 	}
-	var more []string
-	if l.Zone != "" {
-		more = append(more, "zone "+l.Zone)
+	slices.SortStableFunc(order, func(a, b kind) int { return len(groups[b]) - len(groups[a]) })
+	var texts []string
+	for _, k := range order {
+		var pods []string
+		for _, v := range groups[k] {
+			pods = append(pods, v.Pod+" on "+v.Node)
+		}
+		text := fmt.Sprintf("%s: %s", plural(len(pods), "pod"), k.reason)
+		if k.policies != "" {
+			text += " (policies " + k.policies + ")"
+		}
+		texts = append(texts, text+": "+some(pods))
 	}
-	if l.Pool != "" {
-		more = append(more, "pool "+l.Pool)
+	return texts
+}
+
+// placeTexts says where the pods of one workload are, by zone and pool; a node
+// is named where it is the only one there.
+func placeTexts(places []apply.Landing) []string {
+	type area struct {
+		zone, pool string
+		pending    bool
 	}
-	if len(more) == 0 {
-		return "on " + l.Node
+	type content struct {
+		pods  int
+		nodes []string
 	}
-	return fmt.Sprintf("on %s (%s)", l.Node, strings.Join(more, ", "))
+	contents := map[area]*content{}
+	var order []area
+	for _, l := range places {
+		key := area{l.Zone, l.Pool, l.Node == ""}
+		c := contents[key]
+		if c == nil {
+			c = &content{}
+			contents[key] = c
+			order = append(order, key)
+		}
+		c.pods += l.Pods
+		c.nodes = append(c.nodes, l.Node)
+	}
+	var texts []string
+	for _, key := range order {
+		c := contents[key]
+		text := plural(c.pods, "pod")
+		var more []string
+		switch {
+		case key.pending:
+			text += " without a node"
+		case len(c.nodes) == 1:
+			text += " on " + c.nodes[0]
+		default:
+			text += " on " + plural(len(c.nodes), "node")
+		}
+		if key.zone != "" {
+			more = append(more, "zone "+key.zone)
+		}
+		if key.pool != "" {
+			more = append(more, "pool "+key.pool)
+		}
+		if len(more) > 0 {
+			text += " (" + strings.Join(more, ", ") + ")"
+		}
+		texts = append(texts, text)
+	}
+	return texts
 }
 
 func driftText(d apply.Drift) string {

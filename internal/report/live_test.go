@@ -3,7 +3,7 @@ package report_test
 import (
 	"bytes"
 	"encoding/json"
-	"strings"
+	"fmt"
 	"testing"
 	"time"
 
@@ -90,13 +90,60 @@ func TestLandings(t *testing.T) {
 		{Workload: "Deployment shop/web", Zone: "a", Pool: "gpu", Node: "n1", Pods: 2, Ready: 2},
 		{Workload: "Deployment shop/web", Zone: "a", Pool: "gpu", Node: "n2", Pods: 1, Ready: 0},
 		{Workload: "Deployment shop/web", Pods: 1},
-	})
+	}, report.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := `WORKLOAD              ZONE        POOL     NODES   PODS   READY
 Deployment shop/web   a           gpu      2       3      2
 Deployment shop/web   (pending)   <none>   0       1      0
+`
+	if d := cmp.Diff(want, out.String()); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
+// A workload of many pods is said in few lines, none of which is too long.
+func TestStatusOfManyPods(t *testing.T) {
+	t.Parallel()
+	entry := apply.WorkloadStatus{Ref: "Deployment team-checkout-production/storefront-frontend", Policies: []string{"web-ha", "web-on-spot", "residency-in-the-european-union"}, Revision: 12}
+	for i := range 40 {
+		node := fmt.Sprintf("worker-pool-eu-central-1-%02d", i)
+		entry.Violations = append(entry.Violations, apply.Violation{
+			Pod: fmt.Sprintf("team-checkout-production/storefront-frontend-%02d", i), Node: node,
+			Reason: "the node does not match its required node affinity", Policies: entry.Policies,
+		})
+		entry.Places = append(entry.Places, apply.Landing{Node: node, Zone: []string{"a", "b"}[i%2], Pods: 1})
+	}
+	entry.Violations = append(entry.Violations, apply.Violation{Pod: "team-checkout-production/other", Node: "n1", Reason: "it does not tolerate the node's taint gpu:NoSchedule"})
+	entry.Places = append(entry.Places, apply.Landing{Node: "n1", Zone: "c", Pool: "gpu", Pods: 1}, apply.Landing{Pods: 3})
+	status := &apply.Status{Set: apply.Set{Name: "shop", Namespace: "kube-system"}, Workloads: []apply.WorkloadStatus{entry}}
+	var out bytes.Buffer
+	if err := report.Status(&out, report.Text, status, report.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	want := `set shop (state in namespace kube-system): policies in , all namespaces
+
+Deployment team-checkout-production/storefront-frontend  revision 12, policies
+    web-ha, web-on-spot, residency-in-the-european-union
+  violation 40 pods: the node does not match its required node affinity
+    (policies web-ha, web-on-spot, residency-in-the-european-union):
+    team-checkout-production/storefront-frontend-00 on
+    worker-pool-eu-central-1-00, team-checkout-production/storefront-frontend-01
+    on worker-pool-eu-central-1-01,
+    team-checkout-production/storefront-frontend-02 on
+    worker-pool-eu-central-1-02, team-checkout-production/storefront-frontend-03
+    on worker-pool-eu-central-1-03,
+    team-checkout-production/storefront-frontend-04 on
+    worker-pool-eu-central-1-04 and 35 more
+  violation 1 pod: it does not tolerate the node's taint gpu:NoSchedule:
+    team-checkout-production/other on n1
+  20 pods on 20 nodes (zone a)
+  20 pods on 20 nodes (zone b)
+  1 pod on n1 (zone c, pool gpu)
+  3 pods without a node
+
+1 workload, 0 drifts, 41 violations
 `
 	if d := cmp.Diff(want, out.String()); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
@@ -112,7 +159,7 @@ func TestStatusAndHistory(t *testing.T) {
 	status := &apply.Status{Set: set, Scope: scope, Revision: revision, Workloads: []apply.WorkloadStatus{{
 		Ref: "Deployment shop/web", Policies: []string{"web-ha"}, Revision: 2,
 		Drifts:     []apply.Drift{{Subject: "Deployment shop/web", Field: ".spec.x", Message: "it was changed since revision 2", By: []string{"kubectl-edit"}}},
-		Violations: []apply.Violation{{Pod: "shop/web-1", Node: "n1", Reason: "the node does not match its required node affinity"}},
+		Violations: []apply.Violation{{Pod: "shop/web-1", Node: "n1", Reason: "the node does not match its required node affinity", Policies: []string{"web-ha"}}},
 		Places:     []apply.Landing{{Node: "n1", Zone: "a", Pods: 1}},
 	}}}
 	var out bytes.Buffer
@@ -121,11 +168,13 @@ func TestStatusAndHistory(t *testing.T) {
 	}
 	want := `set shop (state in namespace kube-system): policies in placement, all namespaces
 revision 2, open, 2026-03-04T05:06:07Z by dev
-  its run was interrupted or is running now; apply again to finish it, or undo it
+  its run was interrupted or is running now; apply again to finish it, or undo
+  it
 
 Deployment shop/web  revision 2, policies web-ha
   drift .spec.x: it was changed since revision 2 by kubectl-edit
-  violation pod shop/web-1 on n1: the node does not match its required node affinity
+  violation 1 pod: the node does not match its required node affinity (policies
+    web-ha): shop/web-1 on n1
   1 pod on n1 (zone a)
 
 1 workload, 1 drift, 1 violation
@@ -135,17 +184,19 @@ Deployment shop/web  revision 2, policies web-ha
 	}
 	out.Reset()
 	state := &apply.State{Set: set, Scope: scope, Revisions: []*apply.Revision{revision}}
-	if err := report.History(&out, report.Text, state); err != nil {
+	if err := report.History(&out, report.Text, state, report.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"REVISION", "2          2026-03-04T05:06:07Z   open (interrupted, or running now)   1"} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("history lacks %q:\n%s", want, out.String())
-		}
+	history := `REVISION  STARTED (UTC)     STATE                       HOLDS       CAUSE
+2         2026-03-04 05:06  interrupted, or running     1 workload  apply by dev
+                            now
+`
+	if d := cmp.Diff(history, out.String()); d != "" {
+		t.Errorf("history (-want +got):\n%s", d)
 	}
 	for _, write := range []func() error{
 		func() error { return report.Status(&out, report.JSON, status, report.Options{}) },
-		func() error { return report.History(&out, report.JSON, state) },
+		func() error { return report.History(&out, report.JSON, state, report.Options{}) },
 		func() error { return report.Applied(&out, report.JSON, changes(), apply.Outcome{Revision: 3}, nil) },
 	} {
 		out.Reset()
@@ -157,7 +208,7 @@ Deployment shop/web  revision 2, policies web-ha
 			t.Errorf("document is %s (%v)", out.String(), err)
 		}
 	}
-	if err := report.History(&out, "xml", state); err == nil {
+	if err := report.History(&out, "xml", state, report.Options{}); err == nil {
 		t.Error("an unknown format was written")
 	}
 }

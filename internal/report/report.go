@@ -60,6 +60,17 @@ type Options struct {
 // DefaultWidth is how many columns text takes if nothing else is said.
 const DefaultWidth = 80
 
+// Wrapped returns the text, which may have several lines, in lines of at most
+// the options' width; what is broken goes on further in than its line begins.
+func (o Options) Wrapped(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		lead := len(line) - len(strings.TrimLeft(line, " "))
+		lines[i] = wrap(line, o.width(), strings.Repeat(" ", lead+4))
+	}
+	return strings.Join(lines, "\n")
+}
+
 func (o Options) width() int {
 	if o.Width <= 0 {
 		return DefaultWidth
@@ -78,6 +89,10 @@ func (o Options) relative(file string) string {
 	}
 	return filepath.ToSlash(rel)
 }
+
+// Place names a position for people: the file as the options say, the line and
+// the column.
+func (o Options) Place(p diag.Pos) string { return o.pos(p).String() }
 
 func (o Options) pos(p diag.Pos) diag.Pos {
 	p.File = o.relative(p.File)

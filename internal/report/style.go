@@ -37,6 +37,24 @@ func Colored(w any, getenv func(string) string) bool {
 	return ok && getenv("NO_COLOR") == "" && getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd()))
 }
 
+// The widths that text is given on a terminal: on a wider one lines are no
+// longer read with ease, and on a narrower one nothing fits anyway.
+const (
+	narrowestTerminal = 40
+	widestText        = 100
+)
+
+// WidthOf returns how many columns text written to w may take: those of the
+// terminal within reason, and DefaultWidth where w is none.
+func WidthOf(w any) int {
+	f, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return DefaultWidth
+	}
+	width, _ := terminalSize(f)
+	return min(max(width, narrowestTerminal), widestText)
+}
+
 // wrap breaks text at spaces so that lines take at most width columns; all but
 // the first begin with indent. A word that is longer stays whole.
 func wrap(text string, width int, indent string) string {

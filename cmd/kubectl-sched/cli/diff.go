@@ -97,13 +97,10 @@ func (o *diffOptions) Run(ctx context.Context) error {
 		return o.app.stop(findings, err)
 	}
 	o.app.printFindings(findings.Sort())
-	summary := report.ChangeSummary(changes)
-	if len(summary) == 0 {
+	if changes.Empty() {
 		return nil
 	}
-	for _, line := range summary {
-		fmt.Fprintln(o.app.Out, line)
-	}
+	o.app.sayChanges(changes)
 	if o.flags.output == diffEffects {
 		if err := report.ChangeEffects(o.app.Out, changes, o.app.reportOptions(o.app.Out)); err != nil {
 			return err

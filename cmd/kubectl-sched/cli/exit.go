@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
+	"github.com/kubectl-sched/kubectl-sched/internal/apply"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 )
 
@@ -51,17 +53,30 @@ func (a *app) exit(cmd *cobra.Command, err error) int {
 		return exitOK
 	case errors.As(err, &exit):
 		if exit.err != nil {
-			fmt.Fprintln(a.ErrOut, "error:", exit.err)
+			a.say(a.ErrOut, "error: %v", exit.err)
 		}
 		return exit.code
 	case errors.As(err, &findings):
 		a.printFindings(findings)
 	case errors.As(err, &usage):
-		fmt.Fprintf(a.ErrOut, "error: %v\nSee '%s --help' for usage.\n", usage.error, cmd.CommandPath())
+		a.say(a.ErrOut, "error: %v\nSee '%s --help' for usage.", usage.error, cmd.CommandPath())
 	default:
-		fmt.Fprintln(a.ErrOut, "error:", err)
+		a.say(a.ErrOut, "error: %v", err)
 	}
 	return exitFailure
+}
+
+// interrupted returns the error to print of a command that the user's own signal
+// ended: one that says how to go on.
+func interrupted(ctx context.Context, err error) error {
+	if ctx.Err() == nil || !errors.Is(err, context.Canceled) {
+		return err
+	}
+	var stopped *apply.StoppedError
+	if errors.As(err, &stopped) {
+		return exitError{code: exitInterrupted, err: stopped}
+	}
+	return exitError{code: exitInterrupted, err: errors.New("interrupted; run the command again to finish what it began")}
 }
 
 // failOn prints the findings on stderr and returns the error that ends the

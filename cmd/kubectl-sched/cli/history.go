@@ -76,5 +76,5 @@ func (o *historyOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return report.History(o.app.Out, o.format, state)
+	return report.History(o.app.Out, o.format, state, o.app.reportOptions(o.app.Out))
 }

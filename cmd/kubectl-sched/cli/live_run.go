@@ -1,14 +1,13 @@
 package cli
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/kubectl-sched/kubectl-sched/internal/apply"
 	"github.com/kubectl-sched/kubectl-sched/internal/report"
+	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 )
 
 // liveRun carries out a change set and says what it does: the common end of
@@ -20,6 +19,8 @@ type liveRun struct {
 	format  report.Format
 	// pools names the pools of nodes.
 	pools map[string]string
+
+	progress *progress
 }
 
 func (r *liveRun) run(ctx context.Context, changes *apply.ChangeSet, options apply.RunOptions) error {
@@ -27,33 +28,32 @@ func (r *liveRun) run(ctx context.Context, changes *apply.ChangeSet, options app
 		return r.dryRun(changes, options)
 	}
 	if r.format == report.Text {
-		for _, line := range report.ChangeSummary(changes) {
-			fmt.Fprintln(r.app.Out, line)
-		}
+		r.app.sayChanges(changes)
 	}
-	r.applier.Progress = r.progress
+	r.progress = r.app.newProgress(r.format)
+	r.progress.total = len(changes.Restarting())
+	defer r.progress.end()
+	r.applier.Progress = r.progress.hear
 	options.MaxUnavailable, options.RolloutTimeout, options.HistoryLimit = r.flags.maxWorkloads, r.flags.timeout, r.flags.historyLimit
 	outcome, findings, err := r.applier.Run(ctx, changes, options)
+	r.progress.end()
 	r.app.printFindings(findings.Sort())
 	if err != nil {
 		return interrupted(ctx, err)
 	}
-	failed := findings.HasErrors()
+	refused := findings.HasErrors()
+	if refused && outcome.Revision == 0 {
+		// It was not let begin.
+		return exitError{code: exitFailure}
+	}
+	failed := refused
 	if r.flags.wait {
-		findings, err = r.applier.WaitInForce(ctx, changes, r.flags.timeout)
-		r.app.printFindings(findings.Sort())
-		if err != nil {
-			return interrupted(ctx, err)
-		}
-		failed = failed || findings.HasErrors()
-		findings, err = r.applier.WaitFor(ctx, changes.Restarting(), r.flags.timeout)
-		r.app.printFindings(findings.Sort())
-		if err != nil {
+		if findings, err = r.wait(ctx, changes); err != nil {
 			return interrupted(ctx, err)
 		}
 		failed = failed || findings.HasErrors()
 	}
-	if err := r.finish(ctx, changes, outcome, options); err != nil {
+	if err := r.finish(ctx, changes, outcome, options, refused); err != nil {
 		return err
 	}
 	if failed {
@@ -62,8 +62,21 @@ func (r *liveRun) run(ctx context.Context, changes *apply.ChangeSet, options app
 	return nil
 }
 
+// wait waits for what the run has set off, and prints what is wrong with it.
+func (r *liveRun) wait(ctx context.Context, changes *apply.ChangeSet) (diag.Findings, error) {
+	findings, err := r.applier.WaitInForce(ctx, changes, r.flags.timeout)
+	if err == nil && !findings.HasErrors() {
+		var late diag.Findings
+		late, err = r.applier.WaitFor(ctx, changes.Waited(), r.flags.timeout)
+		findings = append(findings, late...)
+	}
+	r.progress.end()
+	r.app.printFindings(findings.Sort())
+	return findings, err
+}
+
 // finish prints the outcome and, after a wait, where the pods are.
-func (r *liveRun) finish(ctx context.Context, changes *apply.ChangeSet, outcome apply.Outcome, options apply.RunOptions) error {
+func (r *liveRun) finish(ctx context.Context, changes *apply.ChangeSet, outcome apply.Outcome, options apply.RunOptions, refused bool) error {
 	var landings []apply.Landing
 	if r.flags.wait {
 		var err error
@@ -75,15 +88,17 @@ func (r *liveRun) finish(ctx context.Context, changes *apply.ChangeSet, outcome 
 		return report.Applied(r.app.Out, r.format, changes, outcome, landings)
 	}
 	switch {
+	case refused:
+		r.app.say(r.app.Out, "set %s is at revision %d, and some of it was refused: %s", changes.Set.Name, outcome.Revision, counts(outcome))
 	case options.Forget:
-		fmt.Fprintf(r.app.Out, "set %s deleted: %s\n", changes.Set.Name, counts(outcome))
+		r.app.say(r.app.Out, "set %s deleted: %s", changes.Set.Name, counts(outcome))
 	case outcome.Unchanged:
-		fmt.Fprintf(r.app.Out, "set %s unchanged (revision %d)\n", changes.Set.Name, outcome.Revision)
+		r.app.say(r.app.Out, "set %s unchanged (revision %d)", changes.Set.Name, outcome.Revision)
 	default:
-		fmt.Fprintf(r.app.Out, "set %s is at revision %d: %s\n", changes.Set.Name, outcome.Revision, counts(outcome))
+		r.app.say(r.app.Out, "set %s is at revision %d: %s", changes.Set.Name, outcome.Revision, counts(outcome))
 	}
 	if r.flags.wait && len(landings) > 0 {
-		return report.Landings(r.app.Out, landings)
+		return report.Landings(r.app.Out, landings, r.app.reportOptions(r.app.Out))
 	}
 	return nil
 }
@@ -116,33 +131,16 @@ func (r *liveRun) dryRun(changes *apply.ChangeSet, options apply.RunOptions) err
 	}
 	suffix := fmt.Sprintf(" (%s dry run)", r.flags.dryRun)
 	if changes.Empty() && !options.Forget {
-		fmt.Fprintf(r.app.Out, "set %s unchanged%s\n", changes.Set.Name, suffix)
+		r.app.say(r.app.Out, "set %s unchanged%s", changes.Set.Name, suffix)
 		return nil
 	}
-	for _, line := range report.ChangeSummary(changes) {
-		fmt.Fprintln(r.app.Out, line)
-	}
+	r.app.sayChanges(changes)
 	for _, w := range changes.Workloads {
 		if w.Action != apply.Keep {
-			fmt.Fprintf(r.app.Out, "%s %s%s\n", w.Workload.Ref(), past(w.Action), suffix)
+			r.app.say(r.app.Out, "%s %s%s", w.Workload.Ref(), past(w.Action), suffix)
 		}
 	}
 	return nil
-}
-
-// progress prints a line for each write, and each new word on a rollout.
-func (r *liveRun) progress(e apply.Event) {
-	switch e.Kind {
-	case apply.Wrote:
-		if r.format == report.Text {
-			fmt.Fprintf(r.app.Out, "%s %s\n", e.Subject, cmp.Or(e.Message, past(e.Action)))
-		}
-	case apply.Waiting:
-		fmt.Fprintf(r.app.ErrOut, "[%d/%d] %s: %s\n", e.Count, e.Total, e.Subject, strings.TrimSpace(e.Message))
-	case apply.Done:
-		fmt.Fprintf(r.app.ErrOut, "[%d/%d] %s: rolled out\n", e.Count, e.Total, e.Subject)
-	case apply.Checked: // shown as the change set, once all is checked
-	}
 }
 
 // past says of an action that it has been done.
@@ -165,13 +163,4 @@ func past(a apply.Action) string {
 	case apply.Keep:
 	}
 	return "unchanged"
-}
-
-// interrupted keeps the words of an error that came of the user's own signal,
-// which says how to go on.
-func interrupted(ctx context.Context, err error) error {
-	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		return exitError{code: exitInterrupted, err: errors.New(err.Error())}
-	}
-	return err
 }

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
+	"github.com/kubectl-sched/kubectl-sched/internal/apply"
 	"github.com/kubectl-sched/kubectl-sched/internal/report"
 	"github.com/kubectl-sched/kubectl-sched/internal/workload"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
@@ -20,7 +22,19 @@ func (a *app) reportOptions(w io.Writer) report.Options {
 	if err != nil {
 		dir = "" // then files are named as they are
 	}
-	return report.Options{Dir: dir, Color: report.Colored(w, a.getenv), Source: a.texts.source()}
+	return report.Options{Dir: dir, Color: report.Colored(w, a.getenv), Width: report.WidthOf(w), Source: a.texts.source()}
+}
+
+// say prints a message of ours in lines that fit the terminal.
+func (a *app) say(w io.Writer, format string, args ...any) {
+	fmt.Fprintln(w, report.Options{Width: report.WidthOf(w)}.Wrapped(fmt.Sprintf(format, args...)))
+}
+
+// sayChanges prints what a reader must know first of a change set.
+func (a *app) sayChanges(changes *apply.ChangeSet) {
+	if lines := report.ChangeSummary(changes); len(lines) > 0 {
+		a.say(a.Out, "%s", strings.Join(lines, "\n"))
+	}
 }
 
 // printFindings prints the findings on stderr as text.

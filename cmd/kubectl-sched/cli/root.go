@@ -34,12 +34,34 @@ func Main(args []string, streams genericiooptions.IOStreams) int {
 	// The client libraries log what they return as an error too, and a user is
 	// told once.
 	klog.SetLogger(logr.Discard())
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := interruptible(context.Background())
 	defer stop()
-	// The first signal asks the command to end in good order; with the handler
-	// gone the second one ends it at once.
-	context.AfterFunc(ctx, stop)
 	return run(ctx, newApp(streams), args)
+}
+
+// oneWish is within what time several signals mean the same: a terminal sends
+// its interrupt to a whole group of processes, and whoever runs them passes on
+// another.
+const oneWish = time.Second
+
+// interruptible returns a context that the first signal ends, so that the
+// command can end in good order; the next one ends the process at once.
+func interruptible(parent context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(parent)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		select {
+		case <-signals:
+			cancel()
+			time.AfterFunc(oneWish, func() { signal.Stop(signals) })
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		cancel()
+	}
 }
 
 // Standard returns the process's own streams.
@@ -82,10 +104,7 @@ func run(ctx context.Context, a *app, args []string) int {
 	if err == nil || ctx.Err() == nil {
 		return a.exit(cmd, err)
 	}
-	if errors.Is(err, context.Canceled) {
-		err = errors.New("interrupted")
-	}
-	a.exit(cmd, err)
+	a.exit(cmd, interrupted(ctx, err))
 	return exitInterrupted
 }
 
