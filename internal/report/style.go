@@ -33,8 +33,13 @@ func (s style) paint(c color, text string) string {
 // Colored reports whether output to w should be coloured: w is a terminal,
 // NO_COLOR is not set and TERM is not "dumb".
 func Colored(w any, getenv func(string) string) bool {
+	return IsTerminal(w) && getenv("NO_COLOR") == "" && getenv("TERM") != "dumb"
+}
+
+// IsTerminal reports whether a person reads what is written to w.
+func IsTerminal(w any) bool {
 	f, ok := w.(*os.File)
-	return ok && getenv("NO_COLOR") == "" && getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd()))
+	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 // The widths that text is given on a terminal: on a wider one lines are no
@@ -47,11 +52,10 @@ const (
 // WidthOf returns how many columns text written to w may take: those of the
 // terminal within reason, and DefaultWidth where w is none.
 func WidthOf(w any) int {
-	f, ok := w.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) {
+	if !IsTerminal(w) {
 		return DefaultWidth
 	}
-	width, _ := terminalSize(f)
+	width, _ := terminalSize(w.(*os.File))
 	return min(max(width, narrowestTerminal), widestText)
 }
 

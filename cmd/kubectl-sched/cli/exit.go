@@ -53,15 +53,15 @@ func (a *app) exit(cmd *cobra.Command, err error) int {
 		return exitOK
 	case errors.As(err, &exit):
 		if exit.err != nil {
-			a.say(a.ErrOut, "error: %v", exit.err)
+			a.complain("error: %v", exit.err)
 		}
 		return exit.code
 	case errors.As(err, &findings):
 		a.printFindings(findings)
 	case errors.As(err, &usage):
-		a.say(a.ErrOut, "error: %v\nSee '%s --help' for usage.", usage.error, cmd.CommandPath())
+		a.complain("error: %v\nSee '%s --help' for usage.", usage.error, cmd.CommandPath())
 	default:
-		a.say(a.ErrOut, "error: %v", err)
+		a.complain("error: %v", err)
 	}
 	return exitFailure
 }

@@ -30,6 +30,16 @@ func (a *app) say(w io.Writer, format string, args ...any) {
 	fmt.Fprintln(w, report.Options{Width: report.WidthOf(w)}.Wrapped(fmt.Sprintf(format, args...)))
 }
 
+// complain prints an error. It is broken into lines on a terminal alone: in a log
+// it is one that can be searched for.
+func (a *app) complain(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	if report.IsTerminal(a.ErrOut) {
+		text = report.Options{Width: report.WidthOf(a.ErrOut)}.Wrapped(text)
+	}
+	fmt.Fprintln(a.ErrOut, text)
+}
+
 // sayChanges prints what a reader must know first of a change set.
 func (a *app) sayChanges(changes *apply.ChangeSet) {
 	if lines := report.ChangeSummary(changes); len(lines) > 0 {
