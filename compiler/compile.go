@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/kubectl-sched/kubectl-sched/compiler/admission"
 	"github.com/kubectl-sched/kubectl-sched/compiler/capability"
 	"github.com/kubectl-sched/kubectl-sched/policy"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
@@ -32,6 +33,7 @@ func Compile(r Request) (*Plan, diag.Findings) {
 	c.nodeEffects()
 	c.checkNodePlan()
 	c.guardPools()
+	c.admit()
 	c.settleClasses()
 	c.reportUnknownNamespaces()
 	c.finish()
@@ -72,6 +74,9 @@ type compilation struct {
 	once map[string]bool
 	// eligible remembers which nodes meet an expression and tolerations.
 	eligible map[string]*eligible
+	// known is what is known of workloads beyond what their pods show, by
+	// namespace, group, kind and name; on the admission surface alone.
+	known map[string]*admission.Known
 	// classes are the PriorityClasses that policies in force ask for.
 	classes []classWish
 	// namespaces are those whose labels decide and are not known, by the place
@@ -196,6 +201,9 @@ type unknownNamespaces struct {
 
 // namespaceUnknown notes that the labels of a namespace decide and are not known.
 func (c *compilation) namespaceUnknown(r *rule, namespace string, path ...string) {
+	if c.admitting() {
+		return // The API server will know them.
+	}
 	if c.namespaces == nil {
 		c.namespaces = map[string]*unknownNamespaces{}
 	}

@@ -121,7 +121,7 @@ func compareOrigins(a, b Origin) int {
 // carries reports whether the template can carry the field, or the part of the
 // affinity, and reports a finding for the origins if not.
 func (d *draft) carries(f workload.Field, origins ...Origin) bool {
-	if _, ok := d.t.PathOf(f); ok {
+	if _, ok := d.t.PathOf(f); ok || d.c.admitting() {
 		return true
 	}
 	var can []string

@@ -161,6 +161,9 @@ func grantsNamespace(ps []pattern, namespace string) bool {
 // at the given line if not.
 func (d *draft) usable(p *pool, o Origin) bool {
 	grant, v := p.grants.lacks(d.c.facts, d.w, d.t)
+	if v == unknown && d.c.admitting() {
+		v = yes // The API server will know.
+	}
 	related := []diag.Related{{Range: p.Positions.At("dedicated", "grants"), Message: fmt.Sprintf("who may use pool %q", p.Name)}}
 	if v != yes {
 		d.ungranted = append(d.ungranted, o)

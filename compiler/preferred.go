@@ -76,7 +76,8 @@ func (d *draft) settlePreferred() {
 func addUp(terms []preferredTerm) []weighedTerm {
 	var out []weighedTerm
 	for _, t := range terms {
-		key := keyOf(canonicalTerm(t.term))
+		t.term = canonicalTerm(t.term)
+		key := keyOf(t.term)
 		i := slices.IndexFunc(out, func(w weighedTerm) bool { return w.key == key })
 		if i < 0 {
 			out = append(out, weighedTerm{term: t.term, key: key, weight: t.weight, reason: t.reason, origins: []Origin{t.origin}})

@@ -211,6 +211,9 @@ func (d *draft) settleRaw() {
 	if len(d.leaves) == 0 {
 		return
 	}
+	if d.t.PodSpec == nil && d.c.admitting() {
+		return // The pods have the field.
+	}
 	if d.t.PodSpec == nil {
 		o := d.leaves[0].origin
 		d.report(finding{

@@ -124,7 +124,7 @@ func (d *draft) writeRequired(needed []statement, added nodeexpr.Expr, terms []c
 func (d *draft) writeNodeSelector(needed []statement, added nodeexpr.Expr) bool {
 	_, affinity := d.t.PathOf(workload.NodeAffinity)
 	_, selector := d.t.Paths[workload.NodeSelector]
-	if affinity || !selector {
+	if affinity || !selector || d.c.admitting() {
 		return false
 	}
 	labels, ok := added.AsLabels()

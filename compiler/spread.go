@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/kubectl-sched/kubectl-sched/compiler/admission"
 	"github.com/kubectl-sched/kubectl-sched/internal/workload"
 	"github.com/kubectl-sched/kubectl-sched/policy"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
@@ -271,6 +272,14 @@ func (d *draft) constraint(s spreadWish) (corev1.TopologySpreadConstraint, []str
 		nodes = d.c.facts.domainsOf(s.key, d.eligibleNodes().nodes)
 	}
 	least, notes := d.minDomains(s, nodes)
+	if s.minDomains == 0 && least != 2 {
+		d.learn(func(k *admission.Known) {
+			if k.Domains == nil {
+				k.Domains = map[string]int32{}
+			}
+			k.Domains[s.key] = least
+		})
+	}
 	out.MinDomains = &least
 	return out, notes
 }

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/kubectl-sched/kubectl-sched/compiler/admission"
 	"github.com/kubectl-sched/kubectl-sched/internal/workload"
 	"github.com/kubectl-sched/kubectl-sched/policy"
 )
@@ -54,6 +55,9 @@ func (d *draft) counted(r *rule, s policy.Subject) (subject, *subjectProblem) {
 	}
 	out, problem := d.subjectOwn()
 	if problem == nil {
+		if d.w.Kind != "Pod" || d.w.Group != "" {
+			d.learn(func(k *admission.Known) { k.Selector = out.selector })
+		}
 		out.matchLabelKeys = slices.DeleteFunc(out.matchLabelKeys, func(k string) bool { return namesKey(out.selector, k) })
 	}
 	return out, problem
@@ -74,7 +78,7 @@ func (d *draft) subjectOwn() (subject, *subjectProblem) {
 	if d.t.RevisionLabel != "" && hasReplicaSets(d.w) && d.c.facts.supports(27) {
 		out.matchLabelKeys = append(out.matchLabelKeys, d.t.RevisionLabel)
 	}
-	if sel := ownSelector(d.w.Selector); sel != nil && selects(sel, d.t.Labels) {
+	if sel := ownSelector(d.w.Selector); sel != nil && selects(sel, d.t.Labels) && !namesKey(sel, controllerUIDLabel) && !namesKey(sel, "controller-uid") {
 		out.selector = sel
 		return out, nil
 	}

@@ -40,6 +40,11 @@ const (
 // what the set does to pods.
 const ContentAnnotation = "kubectl-sched.github.io/content"
 
+// ExpiresAnnotation is the annotation on the place policy with the first day
+// (UTC, "2006-01-02") on which an exception that is compiled in ends: an
+// admission policy has no clock, so the set must be applied again then.
+const ExpiresAnnotation = "kubectl-sched.github.io/expires"
+
 // The keys of the audit annotations of the ValidatingAdmissionPolicy. In an audit
 // event they stand behind the policy's name and a slash.
 const (

@@ -71,18 +71,6 @@ func (p *program) own(s Set) {
 		}
 		return selectorRows(k.Selector), true
 	})
-	domains := p.table("knownDomains", s.Known, func(k Known) (string, bool) {
-		if len(k.Domains) == 0 {
-			return "", false
-		}
-		values := map[string]any{}
-		for key, n := range k.Domains {
-			values[key] = n
-		}
-		text, _ := literal(values)
-		return text, true
-	})
-	p.define("domains", "%s.orValue({\"\": 0}.transformMap(k, v, false, v))", domains)
 	var labels, keys []string
 	for _, k := range s.Kinds {
 		name := k.Kind
@@ -108,6 +96,26 @@ func (p *program) own(s Set) {
     })))
   }`)
 	p.define("ownMatchKeys", "{\n  %s\n}[?variables.groupKind].orValue([]).filter(k, !variables.ownRows.exists(r, r[0] == k))", strings.Join(append([]string{`"": [""]`}, keys...), ",\n  "))
+}
+
+// domains defines the least numbers of domains that were found when the set was
+// compiled, by topology key, and returns the expression for the key of w.
+func (p *program) domains(s Set) string {
+	if !slices.ContainsFunc(s.Known, func(k Known) bool { return len(k.Domains) > 0 }) {
+		return "2"
+	}
+	p.define("domains", `%s.orValue({"": 0})`, p.table("knownDomains", s.Known, func(k Known) (string, bool) {
+		if len(k.Domains) == 0 {
+			return "", false
+		}
+		values := map[string]any{}
+		for key, n := range k.Domains {
+			values[key] = n
+		}
+		text, _ := literal(values)
+		return text, true
+	}))
+	return "variables.domains[?w.key].orValue(2)"
 }
 
 // table defines a constant table by workload, in as many variables as it takes,

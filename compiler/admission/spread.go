@@ -17,7 +17,7 @@ func asJSON(v any) map[string]any {
 	return out
 }
 
-// asAny makes the type of a JSON value known to all branches of a choice.
+// noTerms is an empty list of JSON objects, which says its type.
 const noTerms = `[{"": dyn("")}].filter(x, false)`
 
 // spread defines spreadsNow, the spread constraints, and spreadsChanged.
@@ -68,10 +68,7 @@ func (p *program) spreadWishes(s Set) {
       "key": dyn(g[0].key), "selector": dyn(g[0].selector), "matchKeys": dyn(g[0].matchKeys),
       "require": dyn(g.exists(o, o.require)), "maxSkew": dyn(g.map(o, int(o.maxSkew)).min()), "minDomains": dyn(g.map(o, int(o.minDomains)).max())
     }).sortBy(w, w.key + (w.require ? " 1" : " 2"))`)
-	domains := "2"
-	if s.usesOwn() {
-		domains = "variables.domains[?w.key].orValue(2)"
-	}
+	domains := p.domains(s)
 	p.define("spreadWishes", `variables.spreadJoined.transformList(i, w,
     !variables.spreadJoined.slice(0, i).exists(o, o.key == w.key && o.require == w.require), {
       "maxSkew": dyn(w.maxSkew), "topologyKey": dyn(w.key), "whenUnsatisfiable": dyn(w.require ? "DoNotSchedule" : "ScheduleAnyway"),

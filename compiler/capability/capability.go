@@ -29,6 +29,9 @@ type Capabilities struct {
 	// PriorityClasses maps the names of the existing classes to their values;
 	// nil if not known.
 	PriorityClasses map[string]int32
+	// DefaultPriorityClass is the class that pods get which name none; empty if
+	// there is none, or it is not known.
+	DefaultPriorityClass string
 	// NodePoolsKnown says that NodePools is the whole truth: the cluster serves
 	// them and they were read, or the manifests have them.
 	NodePoolsKnown bool

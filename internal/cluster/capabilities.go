@@ -43,9 +43,9 @@ func (c *Client) Capabilities(ctx context.Context) (capability.Capabilities, dia
 	if read(err, "persistentvolumes", "whether a bound volume contradicts a policy is not checked") {
 		caps.Volumes = volumes
 	}
-	classes, err := c.priorityClasses(ctx)
+	classes, byDefault, err := c.priorityClasses(ctx)
 	if read(err, "priorityclasses", "whether a priority class exists is not checked") {
-		caps.PriorityClasses = classes
+		caps.PriorityClasses, caps.DefaultPriorityClass = classes, byDefault
 	}
 	pools, served, err := c.nodePools(ctx)
 	if read(err, "nodepools", "whether Karpenter can make the nodes that policies ask for is not checked") {
@@ -87,12 +87,18 @@ func (c *Client) volumes(ctx context.Context) (map[string]capability.Volume, err
 	return volumes, err
 }
 
-func (c *Client) priorityClasses(ctx context.Context) (map[string]int32, error) {
-	classes := map[string]int32{}
-	err := eachPaged(ctx, c.Kube.SchedulingV1().PriorityClasses().List, func(o runtime.Object) error {
+// priorityClasses returns the values of the classes, and the name of the one
+// that is the default: of several, the one of the lowest value, as the API
+// server's admission has it.
+func (c *Client) priorityClasses(ctx context.Context) (classes map[string]int32, byDefault string, err error) {
+	classes = map[string]int32{}
+	err = eachPaged(ctx, c.Kube.SchedulingV1().PriorityClasses().List, func(o runtime.Object) error {
 		p := o.(*schedulingv1.PriorityClass)
 		classes[p.Name] = p.Value
+		if p.GlobalDefault && (byDefault == "" || p.Value < classes[byDefault]) {
+			byDefault = p.Name
+		}
 		return nil
 	})
-	return classes, err
+	return classes, byDefault, err
 }

@@ -11,6 +11,9 @@ type KindDescription struct {
 	Templates []TemplateDescription
 	// PodLabels are what the kind's controller puts on its pods.
 	PodLabels map[string]string
+	// RevisionLabel and RunLabel are the labels that tell the pods of revisions,
+	// and of runs, apart; empty where the kind has none.
+	RevisionLabel, RunLabel string
 	// Immutable says that the template cannot be changed once the object exists.
 	Immutable bool
 }
@@ -22,6 +25,9 @@ type TemplateDescription struct {
 	// Path leads to the pod spec, which carries every placement field; empty
 	// where the kind carries only Fields.
 	Path string
+	// When is the path of what must be there for the template to be; empty for the
+	// pod spec itself.
+	When string
 	// Fields are the fields that are carried elsewhere, and where.
 	Fields map[Field]string
 }
@@ -30,9 +36,9 @@ type TemplateDescription struct {
 func DescribeKinds() []KindDescription {
 	var out []KindDescription
 	for _, row := range builtinKinds() {
-		d := KindDescription{Kinds: row.names, PodLabels: row.podLabels, Immutable: row.immutable}
+		d := KindDescription{Kinds: row.names, PodLabels: row.podLabels, RevisionLabel: row.revision, RunLabel: row.run, Immutable: row.immutable}
 		for _, t := range row.templates {
-			d.Templates = append(d.Templates, TemplateDescription{Name: t.sort, Path: t.spec, Fields: t.fields})
+			d.Templates = append(d.Templates, TemplateDescription{Name: t.sort, Path: t.spec, When: t.when, Fields: t.fields})
 		}
 		out = append(out, d)
 	}

@@ -1,0 +1,515 @@
+package admissiontest
+
+import (
+	"fmt"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"pgregory.net/rapid"
+
+	"github.com/kubectl-sched/kubectl-sched/compiler/capability"
+	"github.com/kubectl-sched/kubectl-sched/internal/workload"
+	"github.com/kubectl-sched/kubectl-sched/policy"
+	"github.com/kubectl-sched/kubectl-sched/policy/diag"
+)
+
+const (
+	zoneLabel = corev1.LabelTopologyZone
+	hostLabel = corev1.LabelHostname
+)
+
+// World is a document, what is known of a cluster, and workloads, drawn from so
+// few words that they often meet and often clash.
+type World struct {
+	Placement    *policy.Placement
+	Capabilities capability.Capabilities
+	// Workloads are objects as manifests have them, of the kinds that make pods.
+	Workloads []map[string]any
+	// Known says that the workloads are there when the set is compiled. Otherwise
+	// no nodes are known either, and each workload selects its pods by all labels
+	// of its template, so that what comes out must be the same.
+	Known bool
+}
+
+// Draw draws a world with so many policies and workloads, at most.
+func Draw(t *rapid.T, policies, workloads int) World {
+	d := drawer{t}
+	w := World{Known: d.one("known", 2), Placement: &policy.Placement{Clusters: []policy.Cluster{{
+		Name: "here", Surface: policy.SurfaceRender, Positions: somewhere("clusters", 0),
+	}}}}
+	w.Capabilities = capability.Capabilities{
+		Cluster: "here", Minor: 37, NamespacesKnown: true,
+		Namespaces: map[string]map[string]string{
+			"shop": {"team": "a"}, "ml": {"team": "b", "gpu": "yes"}, "kube-system": {},
+		},
+	}
+	for name, labels := range w.Capabilities.Namespaces {
+		labels[corev1.LabelMetadataName] = name
+	}
+	if w.Known {
+		w.Capabilities.NodesKnown, w.Capabilities.Nodes = true, d.nodes()
+	}
+	w.Placement.Pools = d.pools()
+	for i := range rapid.IntRange(1, policies).Draw(t, "policies") {
+		p := d.policy(i, w.Placement)
+		w.Placement.Policies = append(w.Placement.Policies, p)
+	}
+	for i := range rapid.IntRange(1, workloads).Draw(t, "workloads") {
+		w.Workloads = append(w.Workloads, d.workload(i, w.Known))
+	}
+	return w
+}
+
+func somewhere(what string, line int) policy.Positions {
+	return policy.Positions{"": diag.At(diag.Pos{File: what, Line: line + 1, Column: 1})}
+}
+
+type drawer struct{ t *rapid.T }
+
+// one is true once in so many times.
+func (d drawer) one(label string, in int) bool { return rapid.IntRange(1, in).Draw(d.t, label) == 1 }
+
+func pick[T any](d drawer, label string, from ...T) T {
+	return rapid.SampledFrom(from).Draw(d.t, label)
+}
+
+func some[T comparable](d drawer, label string, most int, from ...T) []T {
+	return rapid.SliceOfNDistinct(rapid.SampledFrom(from), 1, most, rapid.ID[T]).Draw(d.t, label)
+}
+
+func (d drawer) nodes() []capability.Node {
+	out := make([]capability.Node, rapid.IntRange(1, 6).Draw(d.t, "nodes"))
+	for i := range out {
+		out[i] = capability.Node{Name: fmt.Sprintf("n%d", i), Labels: map[string]string{hostLabel: fmt.Sprintf("ip-%d", i), zoneLabel: pick(d, "zone", "a", "b", "c")}}
+		for _, k := range []string{"k1", "k2"} {
+			if d.one("has", 2) {
+				out[i].Labels[k] = pick(d, "value", "a", "b", "c")
+			}
+		}
+		if d.one("tainted", 4) {
+			out[i].Taints = append(out[i].Taints, d.taint())
+		}
+	}
+	return out
+}
+
+func (d drawer) taint() corev1.Taint {
+	return corev1.Taint{
+		Key: pick(d, "taint", "t1", "t2"), Value: pick(d, "taintValue", "", "x", "y"),
+		Effect: pick(d, "effect", corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute),
+	}
+}
+
+func (d drawer) values() policy.Values {
+	if d.one("any", 5) {
+		return policy.Values{"*"}
+	}
+	return some(d, "values", 2, "a", "b", "c")
+}
+
+// nodeTerm draws a description of nodes; an exact one has a negation.
+func (d drawer) nodeTerm(exact bool, pools []policy.Pool) policy.NodeTerm {
+	out := policy.NodeTerm{}
+	label := func(key string, values policy.Values) {
+		if out.Labels == nil {
+			out.Labels = map[string]policy.Values{}
+		}
+		out.Labels[key] = values
+	}
+	for _, k := range []string{"k1", "k2"} {
+		if d.one(k, 3) {
+			label(k, d.values())
+		}
+	}
+	if !exact && d.one("compare", 4) {
+		label("size", some(d, "sizes", 2, ">1", ">2", "<3", "<2", "4"))
+	}
+	if d.one("zoned", 3) {
+		out.Zones = some(d, "zones", 2, "a", "b", "c")
+	}
+	if d.one("named", 6) {
+		out.Names = some(d, "names", 3, "n0", "n1", "n2")
+	}
+	if len(pools) > 0 && d.one("pooled", 2) {
+		out.Pools = d.poolNames(pools)
+	}
+	if len(out.Labels)+len(out.Zones)+len(out.Names)+len(out.Pools) == 0 {
+		out.Zones = []string{pick(d, "zone", "a", "b")}
+	}
+	return out
+}
+
+func (d drawer) poolNames(pools []policy.Pool) []string {
+	names := make([]string, len(pools))
+	for i, p := range pools {
+		names[i] = p.Name
+	}
+	return some(d, "pools", min(2, len(names)), names...)
+}
+
+func (d drawer) pools() []policy.Pool {
+	var out []policy.Pool
+	for i := range rapid.IntRange(0, 3).Draw(d.t, "poolCount") {
+		p := policy.Pool{Name: fmt.Sprintf("pool-%d", i), Nodes: d.nodeTerm(true, nil), ManagedBy: policy.ManagedNodeGroup, Positions: somewhere("pools", i)}
+		if d.one("dedicated", 2) {
+			taint := d.taint()
+			p.Dedicated = &policy.Dedicated{Taint: &policy.Taint{Key: taint.Key, Value: &taint.Value, Effect: string(taint.Effect)}}
+			if d.one("granted", 2) {
+				p.Dedicated.Grants = &policy.Grants{}
+				if d.one("byNamespace", 2) {
+					p.Dedicated.Grants.Namespaces = pick(d, "grantNamespaces", []string{"shop"}, []string{"m*", "kube-system"}, []string{"*"})
+				}
+				if d.one("byLabels", 3) {
+					p.Dedicated.Grants.NamespaceLabels = map[string]policy.Values{"team": pick(d, "grantTeam", policy.Values{"a"}, policy.Values{"*"}, policy.Values{"b", "c"})}
+				}
+				if d.one("byAccount", 3) {
+					p.Dedicated.Grants.ServiceAccounts = pick(d, "grantAccount", []string{"default"}, []string{"shop/*"}, []string{"ml/trainer", "robot*"})
+				}
+			}
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+func (d drawer) policy(i int, all *policy.Placement) policy.Policy {
+	p := policy.Policy{Name: fmt.Sprintf("p-%d", i), Level: policy.Mandatory, Workloads: d.workloads(true), Positions: somewhere("policies", i)}
+	if d.one("default", 3) {
+		p.Level = policy.Default
+	}
+	for _, o := range all.Policies {
+		if o.Level == policy.Default && d.one("overrides", 4) {
+			p.Overrides, p.Reason = append(p.Overrides, o.Name), "because"
+		}
+	}
+	if d.one("except", 4) {
+		p.Except = map[string]policy.Exception{"x": {Workloads: d.workloads(true), Reason: "because", Expires: "2099-01-31"}}
+	}
+	p.Nodes = d.nodeIntent(all.Pools)
+	if d.one("tolerate", 3) {
+		p.Tolerate = d.tolerate(all.Pools)
+	}
+	d.counting(&p)
+	if d.one("raw", 4) {
+		p.Raw = &policy.Raw{Pod: d.raw()}
+	}
+	return p
+}
+
+// workloads draws a selection such as a pod can be judged by.
+func (d drawer) workloads(outer bool) policy.Workloads {
+	var out policy.Workloads
+	if d.one("namespaces", 3) {
+		out.Namespaces = pick(d, "namespaces", []string{"shop"}, []string{"ml", "shop"}, []string{"s*"}, []string{"kube-system", "m?"}, []string{"[k-s]*"})
+	}
+	if d.one("namespaceLabels", 5) {
+		out.NamespaceLabels = map[string]policy.Values{"team": pick(d, "team", policy.Values{"a"}, policy.Values{"*"}, policy.Values{"b*", "c"})}
+	}
+	if d.one("kinds", 3) {
+		out.Kinds = pick(d, "kinds", []string{"Deployment"}, []string{"apps/*"}, []string{"Job", "CronJob", "core/Pod"}, []string{"*Set"}, []string{"Deployment", "apps/DaemonSet", "Pod"})
+	}
+	if d.one("names", 4) {
+		out.Names = pick(d, "names", []string{"w-1*"}, []string{"w-0", "w-2", "w-4"}, []string{"*-?"})
+	}
+	if d.one("pods", 4) {
+		out.Pods = &policy.Pods{Labels: map[string]policy.Values{"tier": pick(d, "tier", policy.Values{"web"}, policy.Values{"*"}, policy.Values{"d*", "web"})}}
+	}
+	if outer && d.one("not", 4) {
+		not := d.workloads(false)
+		out.Not = &not
+	}
+	return out
+}
+
+func (d drawer) nodeIntent(pools []policy.Pool) *policy.Nodes {
+	n := &policy.Nodes{}
+	if d.one("require", 2) {
+		term := d.nodeTerm(false, pools)
+		n.Require = &term
+	}
+	if d.one("forbid", 4) {
+		term := d.nodeTerm(true, pools)
+		n.Forbid = &term
+	}
+	if d.one("prefer", 3) {
+		n.Prefer = d.preference(pools)
+	}
+	if d.one("disfavor", 4) {
+		n.Disfavor = d.preference(pools)
+	}
+	return n
+}
+
+func (d drawer) preference(pools []policy.Pool) *policy.Preference {
+	out := &policy.Preference{Weight: rapid.IntRange(3, 100).Draw(d.t, "weight")}
+	if d.one("ranked", 3) {
+		for range rapid.IntRange(1, 3).Draw(d.t, "ranks") {
+			out.Ranked = append(out.Ranked, d.nodeTerm(true, pools))
+		}
+		return out
+	}
+	out.NodeTerm = d.nodeTerm(true, pools)
+	return out
+}
+
+func (d drawer) tolerate(pools []policy.Pool) *policy.Tolerate {
+	out := &policy.Tolerate{}
+	if len(pools) > 0 && d.one("pools", 2) {
+		out.Pools = d.poolNames(pools)
+	}
+	if d.one("taint", 2) {
+		taint := d.taint()
+		want := policy.Taint{Key: taint.Key}
+		if d.one("value", 2) {
+			want.Value = &taint.Value
+		}
+		if d.one("effect", 2) {
+			want.Effect = string(taint.Effect)
+		}
+		out.Taints = map[string]policy.Taint{"x": want}
+	}
+	if d.one("lost", 3) {
+		out.Taints = map[string]policy.Taint{"lost": {Key: pick(d, "lostKey", corev1.TaintNodeUnreachable, corev1.TaintNodeNotReady), Effect: "NoExecute", Seconds: new(int64(pick(d, "seconds", 30, 300, 600)))}}
+	}
+	if d.one("all", 5) {
+		out.All = true
+		if len(pools) > 0 && d.one("exceptPools", 2) {
+			out.ExceptPools = d.poolNames(pools)
+		}
+	}
+	return out
+}
+
+func (d drawer) subject() policy.Subject {
+	if !d.one("labels", 4) {
+		return policy.Subject{Kind: policy.EachWorkload}
+	}
+	return policy.Subject{Kind: policy.ByLabels, Labels: map[string]policy.Values{"tier": pick(d, "countedTier", policy.Values{"web"}, policy.Values{"*"}, policy.Values{"db", "web"})}}
+}
+
+func (d drawer) strength() policy.Strength {
+	return pick(d, "strength", policy.Require, policy.Prefer)
+}
+
+// counting draws spread, together, apart and priority.
+func (d drawer) counting(p *policy.Policy) {
+	for _, key := range []string{"zone", "node"} {
+		if !d.one("spread", 4) {
+			continue
+		}
+		s := policy.Spread{Strength: d.strength(), MaxSkew: rapid.IntRange(1, 3).Draw(d.t, "skew"), Of: d.subject()}
+		if s.Strength == policy.Require && d.one("min", 2) {
+			s.MinDomains = new(rapid.IntRange(1, 4).Draw(d.t, "minDomains"))
+		}
+		if p.Spread == nil {
+			p.Spread = map[string]policy.Spread{}
+		}
+		p.Spread[key] = s
+	}
+	colocation := func(label string) map[string]policy.Colocation {
+		if !d.one(label, 5) {
+			return nil
+		}
+		c := policy.Colocation{On: pick(d, "on", "zone", "node"), Strength: d.strength(), Weight: rapid.IntRange(1, 100).Draw(d.t, "weight"), Of: d.subject()}
+		if c.Of.Kind == policy.ByLabels && d.one("elsewhere", 3) {
+			c.Of.Namespaces = pick(d, "countedNamespaces", []string{"shop"}, []string{"*"}, []string{"ml", "shop"})
+		}
+		return map[string]policy.Colocation{"x": c}
+	}
+	p.Together, p.Apart = colocation("together"), colocation("apart")
+	if d.one("priority", 5) {
+		p.Priority = pick(d, "class",
+			&policy.Priority{Class: "low", Value: new(int32(5))},
+			&policy.Priority{Class: "polite", Value: new(int32(7)), Preemption: "never"})
+	}
+}
+
+// raw draws a fragment of a pod spec.
+func (d drawer) raw() map[string]any {
+	out := map[string]any{}
+	for key, value := range map[string]any{
+		"schedulerName":                 "other-scheduler",
+		"terminationGracePeriodSeconds": float64(60),
+		"hostPID":                       true,
+		"securityContext":               map[string]any{"fsGroup": float64(5), "supplementalGroups": []any{float64(1), float64(2)}},
+		"dnsConfig":                     map[string]any{"nameservers": []any{"10.0.0.1"}, "options": []any{map[string]any{"name": "ndots", "value": "2"}, map[string]any{"name": "debug"}}},
+		"nodeSelector":                  map[string]any{"k1": "a"},
+		"tolerations":                   []any{map[string]any{"key": "t1", "value": "x", "effect": "NoSchedule"}},
+		"topologySpreadConstraints": []any{map[string]any{
+			"maxSkew": float64(2), "topologyKey": zoneLabel, "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": map[string]any{"matchLabels": map[string]any{"tier": "web"}},
+		}},
+		"affinity": map[string]any{
+			"nodeAffinity": map[string]any{"preferredDuringSchedulingIgnoredDuringExecution": []any{map[string]any{
+				"weight": float64(7), "preference": map[string]any{"matchExpressions": []any{map[string]any{"key": "k2", "operator": "In", "values": []any{"b", "a"}}}},
+			}}},
+			"podAntiAffinity": map[string]any{"requiredDuringSchedulingIgnoredDuringExecution": []any{map[string]any{
+				"topologyKey": hostLabel, "labelSelector": map[string]any{"matchExpressions": []any{map[string]any{"key": "tier", "operator": "In", "values": []any{"web", "db"}}}},
+			}}},
+		},
+	} {
+		if d.one(key, 5) {
+			out[key] = value
+		}
+	}
+	if len(out) == 0 {
+		out["hostIPC"] = true
+	}
+	return maps.Clone(out)
+}
+
+// workload draws an object of any of the built-in kinds.
+func (d drawer) workload(i int, known bool) map[string]any {
+	labels := map[string]any{"app": fmt.Sprintf("app-%d", i)}
+	if d.one("tiered", 2) {
+		labels["tier"] = pick(d, "tier", "web", "db")
+	}
+	selector := maps.Clone(labels)
+	if known && d.one("narrow", 2) {
+		delete(selector, "tier")
+	}
+	spec := d.podSpec()
+	o := map[string]any{
+		"apiVersion": "apps/v1",
+		"metadata":   map[string]any{"name": fmt.Sprintf("w-%d", i), "namespace": pick(d, "namespace", "shop", "shop", "ml", "kube-system")},
+		"spec": map[string]any{
+			"selector": map[string]any{"matchLabels": selector},
+			"template": map[string]any{"metadata": map[string]any{"labels": labels}, "spec": spec},
+		},
+	}
+	kinds := []string{"Deployment", "Deployment", "StatefulSet", "DaemonSet", "Job", "Pod", "ReplicaSet"}
+	if known {
+		kinds = append(kinds, "CronJob")
+	}
+	kind := pick(d, "kind", kinds...)
+	o["kind"] = kind
+	inside := o["spec"].(map[string]any)
+	if d.one("counted", 2) && (kind == "Deployment" || kind == "StatefulSet") {
+		inside["replicas"] = int64(rapid.IntRange(0, 6).Draw(d.t, "replicas"))
+	}
+	switch kind {
+	case "StatefulSet":
+		inside["serviceName"] = "x"
+	case "Job":
+		o["apiVersion"] = "batch/v1"
+		delete(inside, "selector")
+		spec["restartPolicy"] = "Never"
+	case "CronJob":
+		o["apiVersion"] = "batch/v1"
+		spec["restartPolicy"] = "Never"
+		o["spec"] = map[string]any{"schedule": "0 0 * * *", "jobTemplate": map[string]any{"spec": map[string]any{"template": inside["template"]}}}
+	case "Pod":
+		o["apiVersion"], o["spec"] = "v1", spec
+		o["metadata"].(map[string]any)["labels"] = labels
+	}
+	return o
+}
+
+// podSpec draws a pod spec with the placement that a manifest has already.
+func (d drawer) podSpec() map[string]any {
+	fields := d.placement()
+	out, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&fields)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	out["containers"] = []any{map[string]any{"name": "c", "image": "i"}}
+	if d.one("account", 4) {
+		out["serviceAccountName"] = pick(d, "accountName", "trainer", "robot-1")
+	}
+	if d.one("patient", 5) {
+		out["terminationGracePeriodSeconds"] = int64(60)
+	}
+	return out
+}
+
+func (d drawer) placement() workload.PodFields {
+	var out workload.PodFields
+	if d.one("nodeSelector", 5) {
+		out.NodeSelector = map[string]string{pick(d, "key", "k1", "k2", zoneLabel): pick(d, "value", "a", "b", "c")}
+	}
+	a := &corev1.Affinity{}
+	for range max(0, rapid.IntRange(-2, 2).Draw(d.t, "terms")) {
+		if a.NodeAffinity == nil {
+			a.NodeAffinity = &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{}}
+		}
+		s := a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+		s.NodeSelectorTerms = append(s.NodeSelectorTerms, d.selectorTerm())
+	}
+	for range max(0, rapid.IntRange(-2, 2).Draw(d.t, "preferences")) {
+		if a.NodeAffinity == nil {
+			a.NodeAffinity = &corev1.NodeAffinity{}
+		}
+		a.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution = append(a.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution,
+			corev1.PreferredSchedulingTerm{Weight: int32(rapid.IntRange(1, 60).Draw(d.t, "weight")), Preference: d.selectorTerm()})
+	}
+	if d.one("podAffinity", 5) {
+		a.PodAffinity = &corev1.PodAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{Weight: 5, PodAffinityTerm: d.podTerm()}}}
+	}
+	if d.one("podAntiAffinity", 5) {
+		a.PodAntiAffinity = &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{d.podTerm()}}
+	}
+	if a.NodeAffinity != nil || a.PodAffinity != nil || a.PodAntiAffinity != nil {
+		out.Affinity = a
+	}
+	for range max(0, rapid.IntRange(-1, 2).Draw(d.t, "tolerations")) {
+		taint := d.taint()
+		tol := corev1.Toleration{Key: taint.Key, Operator: corev1.TolerationOpExists, Effect: taint.Effect}
+		if d.one("equal", 2) {
+			tol.Operator, tol.Value = pick(d, "operator", corev1.TolerationOpEqual, ""), taint.Value
+		}
+		out.Tolerations = append(out.Tolerations, tol)
+	}
+	if d.one("constraint", 4) {
+		c := corev1.TopologySpreadConstraint{
+			MaxSkew: int32(rapid.IntRange(1, 3).Draw(d.t, "skew")), TopologyKey: pick(d, "topology", zoneLabel, hostLabel),
+			WhenUnsatisfiable: pick(d, "when", corev1.DoNotSchedule, corev1.ScheduleAnyway), LabelSelector: d.selector(),
+		}
+		if d.one("policy", 3) {
+			c.NodeAffinityPolicy = new(pick(d, "inclusion", corev1.NodeInclusionPolicyHonor, corev1.NodeInclusionPolicyIgnore))
+		}
+		if d.one("taints", 3) {
+			c.NodeTaintsPolicy = new(pick(d, "inclusion", corev1.NodeInclusionPolicyHonor, corev1.NodeInclusionPolicyIgnore))
+		}
+		if c.WhenUnsatisfiable == corev1.DoNotSchedule && d.one("min", 3) {
+			c.MinDomains = new(int32(3))
+		}
+		out.TopologySpreadConstraints = append(out.TopologySpreadConstraints, c)
+	}
+	return out
+}
+
+func (d drawer) selector() *metav1.LabelSelector {
+	return pick(d, "selector",
+		&metav1.LabelSelector{MatchLabels: map[string]string{"tier": "web"}},
+		&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "tier", Operator: metav1.LabelSelectorOpIn, Values: []string{"web"}}}},
+		&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "tier", Operator: metav1.LabelSelectorOpIn, Values: []string{"web", "db"}}}},
+		&metav1.LabelSelector{MatchLabels: map[string]string{"app": "app-0"}},
+	)
+}
+
+func (d drawer) podTerm() corev1.PodAffinityTerm {
+	return corev1.PodAffinityTerm{TopologyKey: pick(d, "topology", zoneLabel, hostLabel), LabelSelector: d.selector()}
+}
+
+func (d drawer) selectorTerm() corev1.NodeSelectorTerm {
+	var out corev1.NodeSelectorTerm
+	for range rapid.IntRange(1, 3).Draw(d.t, "requirements") {
+		op := pick(d, "op", corev1.NodeSelectorOpIn, corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn, corev1.NodeSelectorOpExists, corev1.NodeSelectorOpDoesNotExist, corev1.NodeSelectorOpGt, corev1.NodeSelectorOpLt)
+		r := corev1.NodeSelectorRequirement{Key: pick(d, "key", "k1", "k2", zoneLabel), Operator: op}
+		switch op {
+		case corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn:
+			r.Values = rapid.SliceOfN(rapid.SampledFrom([]string{"c", "b", "a"}), 1, 3).Draw(d.t, "values")
+		case corev1.NodeSelectorOpGt, corev1.NodeSelectorOpLt:
+			r.Key, r.Values = "size", []string{pick(d, "bound", "0", "1", "2", "3")}
+		default:
+		}
+		out.MatchExpressions = append(out.MatchExpressions, r)
+	}
+	if d.one("field", 5) {
+		out.MatchFields = []corev1.NodeSelectorRequirement{{
+			Key: "metadata.name", Operator: pick(d, "fieldOp", corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn), Values: []string{pick(d, "name", "n0", "n1")},
+		}}
+	}
+	return out
+}

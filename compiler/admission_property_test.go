@@ -1,0 +1,156 @@
+package compiler_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"pgregory.net/rapid"
+
+	"github.com/kubectl-sched/kubectl-sched/compiler"
+	"github.com/kubectl-sched/kubectl-sched/compiler/admission"
+	"github.com/kubectl-sched/kubectl-sched/compiler/admission/admissiontest"
+	"github.com/kubectl-sched/kubectl-sched/internal/workload"
+	"github.com/kubectl-sched/kubectl-sched/policy"
+	"github.com/kubectl-sched/kubectl-sched/policy/diag"
+)
+
+// placePolicy returns the policy of the plan that places pods, or nil.
+func placePolicy(plan *compiler.Plan) *admissionregistrationv1.MutatingAdmissionPolicy {
+	for _, o := range plan.Objects {
+		if p, ok := o.Object.(*admissionregistrationv1.MutatingAdmissionPolicy); ok && p.Labels[admission.RoleLabel] == admission.RolePlace {
+			return p
+		}
+	}
+	return nil
+}
+
+// rendered returns the object, whose template got what the change says.
+func rendered(t rapid.TB, object map[string]any, c compiler.Change) runtime.Object {
+	t.Helper()
+	out, err := admissiontest.Admitted(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := admissiontest.SpecOf(out)
+	spec.NodeSelector, spec.Affinity, spec.Tolerations, spec.TopologySpreadConstraints = c.After.NodeSelector, c.After.Affinity, c.After.Tolerations, c.After.TopologySpreadConstraints
+	spec.PriorityClassName, spec.PreemptionPolicy, spec.SchedulerName = c.After.PriorityClassName, c.After.PreemptionPolicy, c.After.SchedulerName
+	raw, err := json.Marshal(c.After.Raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(raw, spec); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// comparable is a pod spec as JSON values, tolerations in order.
+func comparable(t rapid.TB, object runtime.Object) map[string]any {
+	t.Helper()
+	spec := admissiontest.SpecOf(object).DeepCopy()
+	slices.SortFunc(spec.Tolerations, func(a, b corev1.Toleration) int { return strings.Compare(asJSON(a), asJSON(b)) })
+	out, err := runtime.DefaultUnstructuredConverter.ToUnstructured(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// TestAdmissionEqualsRender holds that a pod gets under admission what its
+// template gets by render, field by field, and that doing it again changes
+// nothing: over random policies and workloads, by the API server's own code.
+func TestAdmissionEqualsRender(t *testing.T) {
+	t.Parallel()
+	compared, contradictions, silent := 0, 0, 0
+	highest := int64(0)
+	deadline := time.Now().Add(25 * time.Second)
+	rapid.Check(t, func(t *rapid.T) {
+		if time.Now().After(deadline) {
+			return
+		}
+		w := admissiontest.Draw(t, 6, 60)
+		var ws []*workload.Workload
+		for _, o := range w.Workloads {
+			ws = append(ws, fromObject(t, o))
+		}
+		r := compiler.Request{
+			Placement: w.Placement, Workloads: ws, Surface: policy.SurfaceRender, Capabilities: w.Capabilities,
+			Now: time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC),
+		}
+		plan, findings := compiler.Compile(r)
+		bad := map[string]bool{}
+		for _, f := range findings {
+			if f.Severity == diag.Error && f.Rule != "compile/untolerated-taint" && f.Rule != "compile/topology-missing" {
+				bad[f.Subject] = true
+			}
+		}
+		if bad[""] {
+			return
+		}
+		r.Surface = policy.SurfaceAdmission
+		if !w.Known {
+			r.Workloads = nil
+		}
+		admitted, findings := compiler.Compile(r)
+		for _, f := range findings {
+			if f.Severity == diag.Error && f.Subject == "" {
+				t.Fatalf("only the admission surface finds %v", f)
+			}
+		}
+		p, err := admissiontest.Compile(placePolicy(admitted))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, subject := range ws {
+			if bad[subject.Ref()] {
+				contradictions++
+				continue
+			}
+			before, err := admissiontest.Admitted(w.Workloads[i])
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := before
+			var policies []string
+			for _, c := range plan.Changes {
+				if c.Workload == subject {
+					want, policies = rendered(t, w.Workloads[i], c), c.Policies
+				}
+			}
+			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: subject.Namespace, Labels: w.Capabilities.Namespaces[subject.Namespace]}}
+			got, cost, err := p.Mutate(t.Context(), before, namespace)
+			if err != nil {
+				t.Fatalf("%s: %v\n%s", subject.Ref(), err, asJSON(w.Workloads[i]))
+			}
+			highest = max(highest, cost)
+			mark, marked := admission.ParseMark(got.(metav1.Object).GetAnnotations()[admission.Annotation("")])
+			if marked != (len(policies) > 0) || !slices.Equal(mark.Policies, policies) {
+				t.Fatalf("%s is marked by %q, want %q", subject.Ref(), mark.Policies, policies)
+			}
+			if diff := cmp.Diff(comparable(t, want), comparable(t, got)); diff != "" {
+				t.Fatalf("%s, policies %v, differs (-render +admission):\n%s\nbefore %s\npolicies %s", subject.Ref(), policies, diff, asJSON(before), asJSON(w.Placement.Policies))
+			}
+			again, _, err := p.Mutate(t.Context(), got, namespace)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(got, again); diff != "" {
+				t.Fatalf("%s: once more changes it:\n%s", subject.Ref(), diff)
+			}
+			if len(policies) == 0 {
+				silent++
+			} else {
+				compared++
+			}
+		}
+	})
+	t.Logf("%d compared, %d left alone, %d contradictions; the highest cost was %d", compared, silent, contradictions, highest)
+}
