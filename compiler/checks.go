@@ -62,6 +62,7 @@ func (d *draft) checkPoolTaints(o Origin, pools []*pool) {
 	if len(tainted) == 0 {
 		return
 	}
+	d.tainted = true
 	f := finding{rule: "compile/untolerated-taint", policy: o.Policy, at: o.Range}
 	for _, p := range pools {
 		f.related = append(f.related, diag.Related{Range: p.Positions.At(), Message: fmt.Sprintf("pool %q", p.Name)})
@@ -111,6 +112,7 @@ func (d *draft) checkNodes() {
 			message: fmt.Sprintf("none of the %d known nodes is one with %q, so the pods stay Pending until there is one", len(d.c.facts.Nodes), d.final),
 		})
 	case len(d.poolUses) == 0:
+		d.tainted = true
 		d.report(finding{
 			rule: "compile/untolerated-taint", policy: o.Policy, at: o.Range, related: relatedStatements(d.required[1:]),
 			message: fmt.Sprintf("of the known nodes only %s is left for the pods, which do not tolerate %s there and would stay Pending; tolerate it", nodesNamed(reached), describeTaints(sortTaints(taints))),

@@ -8,56 +8,83 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+
+	"github.com/kubectl-sched/kubectl-sched/compiler/capability"
+	"github.com/kubectl-sched/kubectl-sched/internal/workload"
 )
 
-// checkDaemonSet lists the known nodes that a DaemonSet skips, which nothing in
-// the cluster ever reports: the controller does not even count them as wanted.
-func (d *draft) checkDaemonSet() {
-	if !d.isDaemonSet() || !d.c.facts.NodesKnown || d.failed {
-		return
-	}
-	required := nodeaffinity.NewRequiredNodeAffinity(d.after.NodeSelector, d.after.Affinity)
-	tolerations := append(slices.Clone(d.after.Tolerations), daemonTolerations()...)
-	if d.hostNetwork() {
+// A SkippedNode is a node that a DaemonSet does not run on.
+type SkippedNode struct {
+	Name string
+	// Taints are those that keep the pods off.
+	Taints []corev1.Taint
+}
+
+// DaemonSetNodes returns how many of the nodes the pods of a DaemonSet may use
+// by their node affinity, and which of those they skip for their taints, in the
+// order of the nodes. The controller's own tolerations are taken into account;
+// hostNetwork says that the pods use the node's network, which brings one more.
+func DaemonSetNodes(pods workload.PodFields, hostNetwork bool, nodes []capability.Node) (selected int, skipped []SkippedNode) {
+	required := nodeaffinity.NewRequiredNodeAffinity(pods.NodeSelector, pods.Affinity)
+	tolerations := append(slices.Clone(pods.Tolerations), daemonTolerations()...)
+	if hostNetwork {
 		tolerations = append(tolerations, corev1.Toleration{Key: corev1.TaintNodeNetworkUnavailable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule})
 	}
-	byTaint := map[string][]string{}
-	unasked := false
-	var unselected []string
-	for _, n := range d.c.facts.Nodes {
+	for _, n := range nodes {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name, Labels: n.Labels}}
 		if ok, err := required.Match(node); err != nil || !ok {
-			unselected = append(unselected, n.Name)
 			continue
 		}
+		selected++
 		var bad []corev1.Taint
 		for _, t := range n.Taints {
 			if repels(t) && !tolerates(tolerations, t) {
 				bad = append(bad, t)
-				unasked = unasked || !d.c.guarded(t)
 			}
 		}
 		if len(bad) > 0 {
-			byTaint[describeTaints(bad)] = append(byTaint[describeTaints(bad)], n.Name)
+			skipped = append(skipped, SkippedNode{n.Name, bad})
 		}
 	}
-	if len(byTaint)+len(unselected) == 0 {
+	return selected, skipped
+}
+
+// DescribeSkipped lists nodes by the taints that they are skipped for.
+func DescribeSkipped(skipped []SkippedNode) string {
+	byTaint := map[string][]string{}
+	for _, n := range skipped {
+		byTaint[describeTaints(n.Taints)] = append(byTaint[describeTaints(n.Taints)], n.Name)
+	}
+	var parts []string
+	for _, taint := range sortedKeys(byTaint) {
+		noun := "taint"
+		if strings.Contains(taint, ", ") {
+			noun = "taints"
+		}
+		parts = append(parts, fmt.Sprintf("%s for the %s %s", quoted(byTaint[taint]), noun, taint))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// checkDaemonSet lists the known nodes that a DaemonSet skips, which nothing in
+// the cluster ever reports: the controller does not even count them as wanted.
+// Nodes that its affinity leaves out are not for it, and taints on the pools
+// that a policy requires have been reported by then.
+func (d *draft) checkDaemonSet() {
+	if !d.isDaemonSet() || !d.c.facts.NodesKnown || d.failed || d.tainted {
+		return
+	}
+	selected, skipped := DaemonSetNodes(d.after, d.hostNetwork(), d.c.facts.Nodes)
+	if len(skipped) == 0 {
 		return
 	}
 	o := d.daemonOrigin()
 	f := finding{rule: "compile/daemonset-skips", severity: info, policy: o.Policy, at: o.Range}
-	var parts []string
-	skipped := len(unselected)
-	for _, taint := range sortedKeys(byTaint) {
-		skipped += len(byTaint[taint])
-		parts = append(parts, fmt.Sprintf("%s for the taint %s", quoted(byTaint[taint]), taint))
-	}
-	if len(unselected) > 0 {
-		parts = append(parts, fmt.Sprintf("%s for the node affinity", quoted(unselected)))
-	}
-	f.message = fmt.Sprintf("the DaemonSet runs on %d of %d nodes and skips %s", len(d.c.facts.Nodes)-skipped, len(d.c.facts.Nodes), strings.Join(parts, "; "))
+	f.message = fmt.Sprintf("the DaemonSet runs on %d of the %d nodes that it is for, and skips %s", selected-len(skipped), selected, DescribeSkipped(skipped))
 	// The taints of dedicated pools keep off whom the document means to.
-	if unasked {
+	if slices.ContainsFunc(skipped, func(n SkippedNode) bool {
+		return slices.ContainsFunc(n.Taints, func(t corev1.Taint) bool { return !d.c.guarded(t) })
+	}) {
 		f.severity = warning
 		f.message += "; tolerate the taint, or forbid those nodes"
 	}

@@ -44,6 +44,8 @@ type draft struct {
 	// failed says that the node affinity could not be settled: what follows
 	// from it is then not judged.
 	failed bool
+	// tainted says that taints which keep the pods off have been reported.
+	tainted bool
 }
 
 // compile gathers the wishes of the rules in force, settles the fields, and
@@ -84,9 +86,11 @@ func (d *draft) policyNames() []string {
 	return names
 }
 
-// report adds a finding about this workload.
+// report adds a finding about this workload. Nothing related is in the manifest
+// of one that was read from a cluster.
 func (d *draft) report(f finding) {
 	f.subject = d.subject()
+	f.related = slices.DeleteFunc(f.related, func(r diag.Related) bool { return !r.Range.Start.IsValid() })
 	d.c.report(f)
 }
 

@@ -302,6 +302,9 @@ func (d *draft) minDomains(s spreadWish, known []string) (int32, []string) {
 			least = max(2, min(least, *replicas))
 		}
 	}
+	if known == nil {
+		d.domainsUnknown(s, least)
+	}
 	if known == nil || int(least) <= len(known) {
 		return least, nil
 	}
@@ -321,6 +324,23 @@ func (d *draft) minDomains(s spreadWish, known []string) (int32, []string) {
 		notes = append(notes, fmt.Sprintf("%s, so pods beyond %d stay Pending until there are more", have, room))
 	}
 	return least, notes
+}
+
+// domainsUnknown says, once a policy, that nothing is known of the domains that
+// there are, where it would have made a difference.
+func (d *draft) domainsUnknown(s spreadWish, least int32) {
+	if d.failed || s.minDomains > 0 || s.key == corev1.LabelHostname || d.w.Replicas != nil && *d.w.Replicas <= least {
+		return
+	}
+	o := s.origins[0]
+	where := "give the document a clusters block with domains"
+	if d.c.facts.cluster != nil {
+		where = fmt.Sprintf("list them under the domains of cluster %q", d.c.facts.cluster.Name)
+	}
+	d.c.reportOnce("domains"+o.Policy+s.key, finding{
+		rule: "compile/domains-unknown", severity: info, policy: o.Policy, at: o.Range,
+		message: fmt.Sprintf("which domains of %q there are is not known here, so minDomains is %d, and the pods pile up in %d of them while the others have no node; %s, compile with --with-cluster, or say minDomains", s.key, least, least, where),
+	})
 }
 
 func spreadReason(c corev1.TopologySpreadConstraint, notes []string) string {
