@@ -182,6 +182,7 @@ func (a *Applier) Prepare(ctx context.Context, r Request) (*ChangeSet, diag.Find
 		return nil, findings, err
 	}
 	findings = append(findings, fs...)
+	findings = append(findings, r.Step.nextWrites(r.State.Set, in.scope, contentOf(in.objects), r.Plan.Changes)...)
 	in.taints = taintsOf(r.Plan)
 	changes, fs, err := a.examine(ctx, in)
 	return changes, append(findings, fs...), err

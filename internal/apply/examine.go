@@ -61,6 +61,11 @@ func (a *Applier) examine(ctx context.Context, in *intent) (*ChangeSet, diag.Fin
 	if err != nil {
 		return nil, findings, err
 	}
+	fs, err = a.lasting(ctx, changes)
+	findings = append(findings, fs...)
+	if err != nil {
+		return nil, findings, err
+	}
 	fs, err = a.examineNodes(ctx, in, changes)
 	findings = append(findings, fs...)
 	if err != nil {

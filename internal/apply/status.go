@@ -11,6 +11,7 @@ import (
 
 	"github.com/kubectl-sched/kubectl-sched/internal/workload"
 	"github.com/kubectl-sched/kubectl-sched/internal/workload/ownership"
+	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 )
 
 // Status is what a set is like in the cluster now.
@@ -23,6 +24,11 @@ type Status struct {
 	Workloads []WorkloadStatus
 	// Drifts are what is not as the revision left it, besides workloads.
 	Drifts []Drift
+	// Admission is how far the admission policies have come; nil for a set that
+	// has none.
+	Admission *AdmissionStatus
+	// Findings are what could not be looked at.
+	Findings diag.Findings
 }
 
 // WorkloadStatus is what one workload of a set is like.
@@ -90,6 +96,12 @@ func (a *Applier) Status(ctx context.Context, state *State) (*Status, error) {
 	}
 	if err := a.otherDrifts(ctx, state, status); err != nil {
 		return nil, err
+	}
+	if latest := state.Latest(); latest != nil && latest.Step.Admission() {
+		var err error
+		if status.Admission, status.Findings, err = a.admissionStatus(ctx, state); err != nil {
+			return nil, err
+		}
 	}
 	in, err := a.surroundings(ctx, changes)
 	if err != nil {

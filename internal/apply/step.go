@@ -77,6 +77,17 @@ func (s Step) objects(all []wantedObject, scope Scope) ([]wantedObject, diag.Fin
 	}}, nil
 }
 
+// contentOf is the content of the place policy among the objects; empty without
+// one.
+func contentOf(objects []wantedObject) string {
+	for _, w := range objects {
+		if w.kind().Kind == mutatingPolicy && w.object.GetLabels()[admission.RoleLabel] == admission.RolePlace {
+			return w.object.GetAnnotations()[admission.ContentAnnotation]
+		}
+	}
+	return ""
+}
+
 // binds reports whether the object says where an admission policy is in force.
 func binds(w wantedObject) bool {
 	return w.kind().Kind == mutatingBinding || w.kind().Kind == validatingBind

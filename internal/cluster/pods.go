@@ -58,6 +58,32 @@ func (c *Client) podsByOwner(ctx context.Context, namespaces []string, fieldSele
 	return byOwner, nil
 }
 
+// RunningPods calls visit with each pod of the namespace (of all, if it is empty)
+// that has not come to its end and is not being deleted, and with the UIDs of the
+// objects that control it, the nearest first. Of a pod only the metadata is read,
+// page by page, so that many thousands are no burden.
+func (c *Client) RunningPods(ctx context.Context, namespace string, visit func(pod *metav1.PartialObjectMetadata, owners []types.UID) error) error {
+	parents, err := c.parents(ctx, namespace)
+	if err != nil {
+		return err
+	}
+	list := func(ctx context.Context, o metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+		o.FieldSelector = "status.phase!=Succeeded,status.phase!=Failed"
+		return c.Metadata.Resource(corev1.SchemeGroupVersion.WithResource("pods")).Namespace(namespace).List(ctx, o)
+	}
+	return eachPaged(ctx, list, func(o runtime.Object) error {
+		pod, ok := o.(*metav1.PartialObjectMetadata)
+		if !ok || pod.DeletionTimestamp != nil {
+			return nil
+		}
+		var owners []types.UID
+		for owner := controllerUID(pod); owner != "" && len(owners) < maxOwnerDepth; owner = parents[owner] {
+			owners = append(owners, owner)
+		}
+		return visit(pod, owners)
+	})
+}
+
 // maxOwnerDepth ends the walk up owners that own each other.
 const maxOwnerDepth = 8
 

@@ -21,6 +21,9 @@ func Status(w io.Writer, format Format, s *apply.Status, o Options) error {
 		if s.Revision != nil {
 			fields["revision"], fields["state"] = s.Revision.Number, s.Revision.State
 		}
+		if s.Admission != nil {
+			fields["admission"] = admissionDocument(s.Admission)
+		}
 		return documents(w, format, "Status", fields)
 	}
 	var b strings.Builder
@@ -34,6 +37,11 @@ func Status(w io.Writer, format Format, s *apply.Status, o Options) error {
 			b.WriteString(style.paint(yellow, wrap("  its run was interrupted or is running now; apply again to finish it, or undo it", o.width(), "  ")) + "\n")
 		case apply.Failed:
 			b.WriteString(style.paint(yellow, wrap("  some of it was refused by the cluster; mend that and apply again, or undo it", o.width(), "  ")) + "\n")
+		}
+	}
+	if s.Admission != nil {
+		if err := admissionText(&b, s); err != nil {
+			return err
 		}
 	}
 	drifted, broken := len(s.Drifts), 0

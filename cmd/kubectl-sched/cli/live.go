@@ -125,7 +125,7 @@ func (p *pipeline) compileLive(ctx context.Context, set apply.Set) (*livePlan, d
 		return nil, findings, nil
 	}
 	plan, fs := compiler.Compile(compiler.Request{
-		Placement: placement, Workloads: workloads, Capabilities: caps, Surface: step.Surface, Now: p.app.now(),
+		Placement: placement, Workloads: workloads, Capabilities: caps, Surface: step.Surface, Set: set.Label(), Now: p.app.now(),
 	})
 	findings = append(findings, fs...)
 	if !step.Admission() {

@@ -362,6 +362,7 @@ func (p *pipeline) compileFor(ctx context.Context, placement *policy.Placement, 
 		Workloads:    workloads,
 		Capabilities: caps,
 		Surface:      p.surfaceOf(target, policy.SurfaceRender),
+		Set:          p.setName,
 		Now:          p.app.now(),
 	})
 	return plan, append(findings, fs...)
