@@ -134,6 +134,29 @@ func (c *client) create(ctx context.Context, object *unstructured.Unstructured) 
 	return nil
 }
 
+// refused waits until admission refuses the object, for a reason with the text in
+// it. Nothing is created meanwhile.
+func (c *client) refused(ctx context.Context, object *unstructured.Unstructured, text string) error {
+	mapping, err := c.mapping(ctx, object.GroupVersionKind())
+	if err != nil {
+		return err
+	}
+	if err := c.ensureNamespace(ctx, object.GetNamespace()); err != nil {
+		return err
+	}
+	what := fmt.Sprintf("%s %s/%s is refused", object.GetKind(), object.GetNamespace(), object.GetName())
+	return until(ctx, what, func(ctx context.Context) (string, error) {
+		_, err := c.resource(mapping, object.GetNamespace()).Create(ctx, object, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		switch {
+		case err == nil:
+			return "it would be created", nil
+		case apierrors.IsForbidden(err) && strings.Contains(err.Error(), text):
+			return "", nil
+		}
+		return "", err
+	})
+}
+
 // mapping waits for kinds that have just been defined.
 func (c *client) mapping(ctx context.Context, kind schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	var mapping *meta.RESTMapping

@@ -26,6 +26,7 @@ import (
 //	namespace NAME              the script's namespace, made and set as the kubeconfig's
 //	nodes FILE                  add pools of nodes, which must be tainted
 //	create FILE...              create objects as "kubectl create" does
+//	refused FILE TEXT           wait until admission refuses the objects, for a reason with TEXT in it
 //	rollout WORKLOAD...         wait until all pods are of the newest version and run
 //	unschedulable WORKLOAD N    wait until N pods fit nowhere; prints the scheduler's reasons
 //	where WORKLOAD KEY          print how many pods are in each zone, region, node, pool or node label
@@ -58,6 +59,7 @@ func TestScripts(t *testing.T) {
 			"namespace":     command(1, "NAME", (*script).useNamespace),
 			"nodes":         command(1, "FILE", (*script).addNodes),
 			"create":        command(-1, "FILE...", (*script).create),
+			"refused":       command(2, "FILE TEXT", (*script).refused),
 			"rollout":       command(-1, "WORKLOAD...", (*script).rollout),
 			"unschedulable": command(2, "WORKLOAD N", (*script).unschedulable),
 			"where":         command(2, "WORKLOAD KEY", (*script).where),
@@ -120,6 +122,19 @@ func (s *script) create(ctx context.Context, ts *testscript.TestScript, args []s
 			if err := s.client.create(ctx, object); err != nil {
 				return fmt.Errorf("%s: %s %s: %w", file, object.GetKind(), object.GetName(), err)
 			}
+		}
+	}
+	return nil
+}
+
+func (s *script) refused(ctx context.Context, ts *testscript.TestScript, args []string) error {
+	objects, err := readManifests([]byte(ts.ReadFile(args[0])))
+	if err != nil {
+		return fmt.Errorf("%s: %w", args[0], err)
+	}
+	for _, object := range objects {
+		if err := s.client.refused(ctx, object, args[1]); err != nil {
+			return fmt.Errorf("%s: %w", args[0], err)
 		}
 	}
 	return nil
