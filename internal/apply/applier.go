@@ -36,7 +36,13 @@ type Applier struct {
 	// what we think would be written, and is not to be run.
 	ClientOnly bool
 
-	telling sync.Mutex
+	// Manager is the field manager of all writes; empty for FieldManager. It must
+	// be the one that the set is kept under: see State.Manager.
+	Manager string
+
+	// patience stands for silence in tests.
+	patience time.Duration
+	telling  sync.Mutex
 }
 
 // Request is one run's input.
@@ -70,6 +76,8 @@ const (
 	Waiting EventKind = "waiting"
 	// Done: Subject's rollout is complete.
 	Done EventKind = "done"
+	// Outwaiting: the run waits to see whether another one goes on, as Message says.
+	Outwaiting EventKind = "outwaiting"
 )
 
 // Event is a step of a run.
@@ -97,8 +105,16 @@ func (a *Applier) now() time.Time {
 	return time.Now()
 }
 
+// manager is the field manager that we write under.
+func (a *Applier) manager() string {
+	if a.Manager != "" {
+		return a.Manager
+	}
+	return FieldManager
+}
+
 func (a *Applier) store(set Set) *store {
-	return &store{maps: a.Client.Kube.CoreV1().ConfigMaps(set.Namespace), set: set, tool: a.Tool}
+	return &store{maps: a.Client.Kube.CoreV1().ConfigMaps(set.Namespace), set: set, tool: a.Tool, manager: a.manager()}
 }
 
 // intent is what a run wants, wherever that comes from: a plan, an earlier

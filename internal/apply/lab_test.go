@@ -79,7 +79,7 @@ func (l *lab) applier(wrap func(http.RoundTripper) http.RoundTripper) *Applier {
 			l.Fatal(err)
 		}
 	}
-	return &Applier{Client: client, Tool: "test"}
+	return &Applier{Client: client, Tool: "test", patience: time.Second}
 }
 
 // create makes an object as the manager "kubectl-client-side-apply", unless it

@@ -84,7 +84,7 @@ func TestLargeRevisionInTheCluster(t *testing.T) {
 	l.set.Namespace = l.namespace
 	a := l.applier(nil)
 	s := a.store(l.set)
-	parent, err := s.saveParent(t.Context(), nil, l.scope, nil)
+	parent, err := s.saveParent(t.Context(), nil, l.scope, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -66,18 +66,23 @@ func (a *Applier) Run(ctx context.Context, cs *ChangeSet, o RunOptions) (Outcome
 	}
 	revision := a.revision(ctx, cs)
 	store := a.store(cs.Set)
-	parent, err := store.saveParent(ctx, cs.state.parent, cs.Scope, slices.Concat(cs.state.groupKinds(), cs.groupKinds(true)))
+	held, hold, err := a.take(ctx, store, cs, revision, slices.Concat(cs.state.groupKinds(), cs.groupKinds(true)))
 	if err != nil {
 		return Outcome{}, findings, err
 	}
-	if err := store.open(ctx, parent, revision); err != nil {
+	defer hold.release(ctx)
+	if err := store.open(ctx, hold.current(), revision); err != nil {
 		return Outcome{}, findings, err
 	}
 
 	r := &run{Applier: a, cs: cs, options: o}
-	if err := r.phases(ctx); err != nil {
+	if err := r.phases(held); err != nil {
+		if cause := context.Cause(held); cause != nil && ctx.Err() == nil {
+			err = cause
+		}
 		return r.outcome, append(findings, r.findings...), r.stopped(revision.Number, err)
 	}
+	parent := hold.end()
 	findings = append(findings, r.findings...)
 	end := Complete
 	if r.findings.HasErrors() {
@@ -89,15 +94,17 @@ func (a *Applier) Run(ctx context.Context, cs *ChangeSet, o RunOptions) (Outcome
 				return r.outcome, findings, err
 			}
 		}
+		hold.settled(nil)
 		return r.outcome, findings, store.removeParent(ctx, parent)
 	}
 	if err := store.finish(ctx, revision, end, a.now()); err != nil {
 		return r.outcome, findings, err
 	}
 	if end == Complete {
-		if _, err := store.saveParent(ctx, parent, cs.Scope, cs.groupKinds(false)); err != nil {
+		if parent, err = store.saveParent(ctx, parent, cs.Scope, cs.groupKinds(false), nil); err != nil {
 			return r.outcome, findings, err
 		}
+		hold.settled(parent)
 	}
 	r.outcome.Revision = revision.Number
 	cs.state.Revisions = append(cs.state.Revisions, revision)

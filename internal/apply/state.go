@@ -22,11 +22,12 @@ import (
 
 // The labels and annotations on the objects that hold the state of a set.
 const (
-	revisionLabel    = "kubectl-sched.github.io/revision"
-	stateLabel       = "kubectl-sched.github.io/state"
-	partsAnnotation  = "kubectl-sched.github.io/parts"
-	finishAnnotation = "kubectl-sched.github.io/finished"
-	scopeAnnotation  = "kubectl-sched.github.io/scope"
+	revisionLabel     = "kubectl-sched.github.io/revision"
+	stateLabel        = "kubectl-sched.github.io/state"
+	partsAnnotation   = "kubectl-sched.github.io/parts"
+	finishAnnotation  = "kubectl-sched.github.io/finished"
+	scopeAnnotation   = "kubectl-sched.github.io/scope"
+	managerAnnotation = "kubectl-sched.github.io/field-manager"
 )
 
 // revisionKey is the key of a revision's content in its ConfigMaps.
@@ -41,6 +42,8 @@ type State struct {
 	Revisions []*Revision
 
 	parent *corev1.ConfigMap
+	// read is when the state was read.
+	read time.Time
 }
 
 // Exists reports whether the set is known in the cluster.
@@ -113,7 +116,7 @@ func (s *State) Records() map[types.UID]*ownership.Record {
 
 // LoadState reads the state of the set. A set that does not exist is no error.
 func LoadState(ctx context.Context, c *cluster.Client, set Set) (*State, error) {
-	state := &State{Set: set}
+	state := &State{Set: set, read: time.Now()}
 	maps := c.Kube.CoreV1().ConfigMaps(set.Namespace)
 	parent, err := maps.Get(ctx, set.parentName(), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {

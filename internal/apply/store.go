@@ -24,29 +24,37 @@ type store struct {
 	maps typedcorev1.ConfigMapInterface
 	set  Set
 	tool string
+	// manager is the field manager of all writes of the set.
+	manager string
 }
 
 // saveParent makes the parent of the set say scope and which kinds of objects
 // the set has, and returns it. It must say so before the first object is made,
 // and until the last is gone: otherwise an interrupted run could leave objects
-// that nobody finds again.
-func (s *store) saveParent(ctx context.Context, parent *corev1.ConfigMap, scope Scope, kinds []schema.GroupKind) (*corev1.ConfigMap, error) {
+// that nobody finds again. It names the run that is writing the set, nil for
+// none.
+func (s *store) saveParent(ctx context.Context, parent *corev1.ConfigMap, scope Scope, kinds []schema.GroupKind, writer *Writer) (*corev1.ConfigMap, error) {
 	text, err := json.Marshal(scope)
 	if err != nil {
 		return nil, fmt.Errorf("encode scope: %w", err)
 	}
 	annotations := map[string]string{
-		applySetTooling: FieldManager + "/" + s.tool,
-		scopeAnnotation: string(text),
+		applySetTooling:   FieldManager + "/" + s.tool,
+		scopeAnnotation:   string(text),
+		managerAnnotation: s.manager,
 		// Empty is allowed, absent is not.
 		applySetGroupKinds: groupKindList(kinds),
 	}
 	if parent == nil {
-		parent, err = s.maps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		made := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 			Name:        s.set.parentName(),
 			Labels:      map[string]string{applySetID: s.set.ApplySetID(), ownership.SetLabel: s.set.Label()},
 			Annotations: annotations,
-		}}, metav1.CreateOptions{FieldManager: FieldManager})
+		}}
+		if err := setWriter(made, writer); err != nil {
+			return nil, err
+		}
+		parent, err = s.maps.Create(ctx, made, metav1.CreateOptions{FieldManager: s.manager})
 		if apierrors.IsAlreadyExists(err) {
 			return nil, fmt.Errorf("set %q: another run has just created it; run the command again: %w", s.set.Name, err)
 		}
@@ -55,18 +63,14 @@ func (s *store) saveParent(ctx context.Context, parent *corev1.ConfigMap, scope 
 		}
 		return parent, nil
 	}
-	same := true
-	for key, value := range annotations {
-		same = same && parent.Annotations[key] == value
-	}
-	if same {
-		return parent, nil
-	}
 	changed := parent.DeepCopy()
 	for key, value := range annotations {
 		metav1.SetMetaDataAnnotation(&changed.ObjectMeta, key, value)
 	}
-	changed, err = s.maps.Update(ctx, changed, metav1.UpdateOptions{FieldManager: FieldManager})
+	if err := setWriter(changed, writer); err != nil {
+		return nil, err
+	}
+	changed, err = s.maps.Update(ctx, changed, metav1.UpdateOptions{FieldManager: s.manager})
 	if apierrors.IsConflict(err) {
 		return nil, fmt.Errorf("set %q: another run has changed it meanwhile; run the command again: %w", s.set.Name, err)
 	}
@@ -111,10 +115,10 @@ func (s *store) open(ctx context.Context, parent *corev1.ConfigMap, r *Revision)
 			object.Labels[stateLabel] = string(Open)
 			object.Annotations = map[string]string{partsAnnotation: strconv.Itoa(len(parts))}
 		}
-		_, err := s.maps.Create(ctx, object, metav1.CreateOptions{FieldManager: FieldManager})
+		_, err := s.maps.Create(ctx, object, metav1.CreateOptions{FieldManager: s.manager})
 		if apierrors.IsAlreadyExists(err) && i > 0 {
 			// Left by a run that ended before its head was written.
-			_, err = s.maps.Update(ctx, object, metav1.UpdateOptions{FieldManager: FieldManager})
+			_, err = s.maps.Update(ctx, object, metav1.UpdateOptions{FieldManager: s.manager})
 		}
 		if apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("set %q: another run has just opened revision %d; run the command again when it is done: %w", s.set.Name, r.Number, err)
@@ -136,7 +140,7 @@ func (s *store) finish(ctx context.Context, r *Revision, state RevisionState, no
 	if err != nil {
 		return fmt.Errorf("encode the end of revision %d: %w", r.Number, err)
 	}
-	_, err = s.maps.Patch(ctx, s.set.revisionName(r.Number, 0), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: FieldManager})
+	_, err = s.maps.Patch(ctx, s.set.revisionName(r.Number, 0), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: s.manager})
 	if err != nil {
 		return stateError("write", s.set, err)
 	}

@@ -56,6 +56,8 @@ func (p *progress) hear(e apply.Event) {
 		p.rollouts = slices.DeleteFunc(p.rollouts, func(r rollout) bool { return r.subject == e.Subject })
 		p.print(func() { p.app.say(p.app.ErrOut, "%s has rolled out%s", e.Subject, p.counts()) })
 		p.show()
+	case apply.Outwaiting:
+		p.print(func() { p.app.say(p.app.ErrOut, "%s: %s", e.Subject, e.Message) })
 	case apply.Checked: // shown as the change set, once all is checked
 	}
 }
