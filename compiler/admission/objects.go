@@ -180,10 +180,11 @@ func (o *Objects) audit(s Set, p *program) {
 				MessageExpression: `"the placement policies " + variables.policies.join(", ") + " would change " + variables.pending.join(", ")`,
 				Message:           "the placement policies would change the pod",
 			}},
+			// An empty value leaves the annotation out.
 			AuditAnnotations: []admissionregistrationv1.AuditAnnotation{
-				{Key: AuditPolicies, ValueExpression: `variables.placed ? variables.mark.substring(variables.mark.indexOf(" ") + 1) : variables.policies.size() > 0 ? variables.policies.join(",") : null`},
-				{Key: AuditContent, ValueExpression: fmt.Sprintf(`variables.placed || variables.policies.size() > 0 ? %s : null`, cel.Quote(o.Content))},
-				{Key: AuditPending, ValueExpression: `variables.pending.size() > 0 ? variables.pending.join(",") : null`},
+				{Key: AuditPolicies, ValueExpression: `variables.placed ? variables.mark.substring(variables.mark.indexOf(" ") + 1) : variables.policies.join(",")`},
+				{Key: AuditContent, ValueExpression: fmt.Sprintf(`variables.placed || variables.policies.size() > 0 ? %s : ""`, cel.Quote(o.Content))},
+				{Key: AuditPending, ValueExpression: `variables.pending.join(",")`},
 			},
 		},
 	}

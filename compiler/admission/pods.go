@@ -127,7 +127,7 @@ func (p *program) table(name string, known []Known, row func(Known) (string, boo
 	flush := func() {
 		chunk := fmt.Sprintf("%s_%d", name, len(chunks))
 		p.define(chunk, "{\n  %s\n}", strings.Join(rows, ",\n  "))
-		chunks = append(chunks, "variables."+chunk+"[?variables.namespace + \"/\" + variables.groupKind + \"/\" + variables.name]")
+		chunks = append(chunks, "variables."+chunk+"[?variables.podNamespace + \"/\" + variables.groupKind + \"/\" + variables.name]")
 		rows, size = nil, 0
 	}
 	for _, k := range known {

@@ -15,7 +15,7 @@ const (
 	// Labels are the labels of the pod, or of the template, as a map.
 	Labels = "variables.labels"
 	// Namespace is the name of the pod's namespace.
-	Namespace = "variables.namespace"
+	Namespace = "variables.podNamespace"
 )
 
 // InForce returns the condition that the policy is in force for the pod.
@@ -56,7 +56,7 @@ func (p *program) facts(s Set) {
 	p.define("spec", `variables.pod.spec`)
 	p.define("labels", `variables.pod.?metadata.?labels.orValue({})`)
 	p.define("objectLabels", `object.metadata.?labels.orValue({})`)
-	p.define("namespace", `request.namespace`)
+	p.define("podNamespace", `request.namespace`)
 	p.define("namespaceLabels", `namespaceObject.metadata.?labels.orValue({})`)
 	p.define("serviceAccount", `variables.spec.?serviceAccountName.orValue("default")`)
 	p.define("mark", `object.metadata.?annotations[?%s].orValue("")`, cel.Quote(Annotation(s.Name)))
@@ -76,7 +76,7 @@ func (p *program) workload(s Set) {
 	}
 	slices.Sort(cronJobs)
 	p.define("cronJob", `variables.owner.exists(o, o.kind == "Job" && o.name.matches("-[0-9]+$"))
-  ? variables.owner.map(o, o.name.substring(0, o.name.lastIndexOf("-"))).filter(n, variables.namespace + "/" + n in %s)
+  ? variables.owner.map(o, o.name.substring(0, o.name.lastIndexOf("-"))).filter(n, variables.podNamespace + "/" + n in %s)
   : []`, texts(slices.Compact(cronJobs)))
 	p.define("workload", `variables.daemonSet ? ["apps", "DaemonSet", string(object.metadata.name)]
 : variables.owner.size() == 0 ? ["", "Pod", string(object.metadata.?name.orValue(""))]
