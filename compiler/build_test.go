@@ -17,6 +17,7 @@ import (
 	"github.com/kubectl-sched/kubectl-sched/compiler/capability"
 	"github.com/kubectl-sched/kubectl-sched/policy"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
+	"github.com/kubectl-sched/kubectl-sched/test/golden"
 )
 
 // clusterFile is cluster.yaml.
@@ -42,7 +43,7 @@ type volumeFile struct {
 func requestOf(t testing.TB, a *txtar.Archive) compiler.Request {
 	t.Helper()
 	var c clusterFile
-	if err := kyaml.UnmarshalStrict(fileOf(a, "cluster.yaml"), &c); err != nil {
+	if err := kyaml.UnmarshalStrict(golden.File(a, "cluster.yaml"), &c); err != nil {
 		t.Fatalf("cluster.yaml: %v", err)
 	}
 	if c.Now == "" {
@@ -53,8 +54,8 @@ func requestOf(t testing.TB, a *txtar.Archive) compiler.Request {
 		t.Fatal(err)
 	}
 	r := compiler.Request{
-		Placement: placementOf(t, fileOf(a, "policy.yaml")),
-		Workloads: named(read(t, manifestsIn(t, a), kindsOf(t, fileOf(a, "policy.yaml"))).Workloads, "manifests.yaml"),
+		Placement: placementOf(t, golden.File(a, "policy.yaml")),
+		Workloads: named(read(t, manifestsIn(t, a), kindsOf(t, golden.File(a, "policy.yaml"))).Workloads, "manifests.yaml"),
 		Surface:   c.Surface,
 		Now:       now,
 		Capabilities: capability.Capabilities{

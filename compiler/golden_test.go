@@ -1,22 +1,19 @@
 package compiler_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-sched/kubectl-sched/compiler"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
+	"github.com/kubectl-sched/kubectl-sched/test/golden"
 )
 
 // TestGolden compiles each case of testdata and compares the outcome with the
@@ -27,33 +24,11 @@ import (
 // the cluster).
 func TestGolden(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob("testdata/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no cases: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
-			t.Parallel()
-			archive, err := txtar.ParseFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			request := requestOf(t, archive)
-			plan, findings := compiler.Compile(request)
-			checkPlan(t, plan)
-			got := describe(t, plan, findings)
-			if os.Getenv("UPDATE") != "" {
-				setFile(archive, "want", got)
-				if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			if diff := cmp.Diff(string(fileOf(archive, "want")), got); diff != "" {
-				t.Errorf("outcome differs (-want +got), UPDATE=1 rewrites it:\n%s", diff)
-			}
-		})
-	}
+	golden.Run(t, func(t *testing.T, input *txtar.Archive) []txtar.File {
+		plan, findings := compiler.Compile(requestOf(t, input))
+		checkPlan(t, plan)
+		return golden.Result("want", describe(t, plan, findings))
+	})
 }
 
 // checkPlan holds every plan to what must be true of all of them.
@@ -168,23 +143,4 @@ func yamlOf(t testing.TB, v any) string {
 
 func indent(s string) string {
 	return "  " + strings.ReplaceAll(strings.TrimSuffix(s, "\n"), "\n", "\n  ") + "\n"
-}
-
-func fileOf(a *txtar.Archive, name string) []byte {
-	for _, f := range a.Files {
-		if f.Name == name {
-			return bytes.Clone(f.Data)
-		}
-	}
-	return nil
-}
-
-func setFile(a *txtar.Archive, name, data string) {
-	for i := range a.Files {
-		if a.Files[i].Name == name {
-			a.Files[i].Data = []byte(data)
-			return
-		}
-	}
-	a.Files = append(a.Files, txtar.File{Name: name, Data: []byte(data)})
 }

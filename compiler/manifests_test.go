@@ -15,13 +15,14 @@ import (
 	"github.com/kubectl-sched/kubectl-sched/internal/workload"
 	"github.com/kubectl-sched/kubectl-sched/policy"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
+	"github.com/kubectl-sched/kubectl-sched/test/golden"
 )
 
 // manifestsIn writes the manifests of a case into a folder of its own.
 func manifestsIn(t testing.TB, a *txtar.Archive) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "manifests.yaml")
-	if err := os.WriteFile(file, fileOf(a, "manifests.yaml"), 0o600); err != nil {
+	if err := os.WriteFile(file, golden.File(a, "manifests.yaml"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return file

@@ -2,7 +2,6 @@ package load_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -12,12 +11,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-	"golang.org/x/tools/txtar"
+	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/kubectl-sched/kubectl-sched/policy"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 	"github.com/kubectl-sched/kubectl-sched/policy/load"
+	"github.com/kubectl-sched/kubectl-sched/test/golden"
 )
 
 // TestGolden evaluates the folders of each testdata/*.txtar and compares the
@@ -26,76 +25,33 @@ import (
 // "positions" asks for the positions to be shown. UPDATE=1 rewrites the files.
 func TestGolden(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob("testdata/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no cases: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
-			t.Parallel()
-			runGolden(t, file)
-		})
-	}
+	golden.Run(t, evaluate)
 }
 
-const (
-	wantFindings  = "want/findings"
-	wantPlacement = "want/placement.json"
-	wantPositions = "want/positions"
-)
-
-func runGolden(t *testing.T, file string) {
-	archive, err := txtar.ParseFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+func evaluate(t *testing.T, input *txtar.Archive) []txtar.File {
 	dir := t.TempDir()
-	want := map[string]string{}
-	var inputs []txtar.File
-	for _, f := range archive.Files {
-		if strings.HasPrefix(f.Name, "want/") {
-			want[f.Name] = string(f.Data)
-			continue
-		}
-		inputs = append(inputs, f)
+	for _, f := range input.Files {
 		write(t, filepath.Join(dir, f.Name), f.Data)
 	}
 	paths, positions := []string{"placement"}, false
-	for line := range strings.Lines(string(archive.Comment)) {
+	for line := range strings.Lines(string(input.Comment)) {
 		if rest, ok := strings.CutPrefix(line, "paths:"); ok {
 			paths = strings.Fields(rest)
 		}
 		positions = positions || strings.TrimSpace(line) == "positions"
 	}
-	placement, findings := load.Evaluate(context.Background(), load.Options{Dir: dir, Paths: paths})
+	placement, findings := load.Evaluate(t.Context(), load.Options{Dir: dir, Paths: paths})
 	if (placement == nil) != findings.HasErrors() {
 		t.Errorf("placement is %v with findings\n%v", placement, findings)
 	}
-	got := map[string]string{}
-	if len(findings) > 0 {
-		got[wantFindings] = showFindings(findings)
-	}
+	results := golden.Result("want/findings", showFindings(findings))
 	if placement != nil {
-		got[wantPlacement] = showPlacement(t, placement)
+		results = append(results, golden.Result("want/placement.json", showPlacement(t, placement))...)
 		if positions {
-			got[wantPositions] = showPositions(placement)
+			results = append(results, golden.Result("want/positions", showPositions(placement))...)
 		}
 	}
-	if os.Getenv("UPDATE") != "" {
-		archive.Files = inputs
-		for _, name := range []string{wantFindings, wantPlacement, wantPositions} {
-			if got[name] != "" {
-				archive.Files = append(archive.Files, txtar.File{Name: name, Data: []byte(got[name])})
-			}
-		}
-		if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
+	return results
 }
 
 func showFindings(fs diag.Findings) string {

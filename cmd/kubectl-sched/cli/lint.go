@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/kubectl-sched/kubectl-sched/internal/lint"
 	"github.com/kubectl-sched/kubectl-sched/internal/report"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 )
@@ -23,8 +24,9 @@ func newLintCommand(a *app) *cobra.Command {
 		Short:   "Check policies, and what they come to for manifests",
 		GroupID: groupWrite,
 		Long: "Load the policies and compile them for the manifests, and report everything that must be\n" +
-			"mended. Without manifests only the policies themselves are checked. A document that\n" +
-			"speaks of several clusters is checked for all of them.\n\n" +
+			"mended, also what the manifests say by themselves and do not mean. Without manifests only\n" +
+			"the policies themselves are checked. A document that speaks of several clusters is checked\n" +
+			"for all of them.\n\n" +
 			"The exit code is 0 if there is nothing to mend, 1 for errors and warnings, and above 1 if\n" +
 			"something could not be read.",
 		Example: "  # Check the policies in ./placement\n" +
@@ -57,6 +59,7 @@ func (f *lintFlags) toOptions(a *app) (*lintOptions, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.judge = lint.Check
 	return &lintOptions{app: a, pipeline: p, format: format}, nil
 }
 

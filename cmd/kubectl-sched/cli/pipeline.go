@@ -89,6 +89,9 @@ type pipeline struct {
 	// config reaches the cluster; nil for verbs that never do.
 	config *genericclioptions.ConfigFlags
 
+	// judge looks at each compilation and what came of it; may be nil.
+	judge func(compiler.Request, *compiler.Plan) diag.Findings
+
 	// set is what readWorkloads read, for those who write manifests back.
 	set *workload.Set
 	// clients are the connections made so far, by kubeconfig context.
@@ -357,14 +360,18 @@ func (p *pipeline) compileFor(ctx context.Context, placement *policy.Placement, 
 	if findings.HasErrors() {
 		return nil, findings
 	}
-	plan, fs := compiler.Compile(compiler.Request{
+	request := compiler.Request{
 		Placement:    placement,
 		Workloads:    workloads,
 		Capabilities: caps,
 		Surface:      p.surfaceOf(target, policy.SurfaceRender),
 		Set:          p.setName,
 		Now:          p.app.now(),
-	})
+	}
+	plan, fs := compiler.Compile(request)
+	if p.judge != nil {
+		fs = append(fs, p.judge(request, plan)...)
+	}
 	return plan, append(findings, fs...)
 }
 
