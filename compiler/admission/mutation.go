@@ -112,15 +112,15 @@ func (s Set) mutation(content string) string {
 }
 
 // answer is the beginning of the mutation that answers a probe and does nothing
-// else to it.
+// else to it, in no pass.
 func (s Set) answer(content string) string {
 	name := s.Name
 	if name == "" {
 		name = DefaultSet
 	}
-	return fmt.Sprintf(`request.?dryRun.orValue(false) && object.metadata.?annotations[?%s].orValue("") == %s
+	return fmt.Sprintf(`request.?dryRun.orValue(false) && object.metadata.?annotations[?%s].orValue("") in %s
 ? [JSONPatch{op: "replace", path: %s, value: %s}]
-: `, cel.Quote(ProbeAnnotation), cel.Quote(name), cel.Quote(pointer("metadata", "annotations", ProbeAnnotation)), cel.Quote(content))
+: `, cel.Quote(ProbeAnnotation), cel.List([]string{name, content}), cel.Quote(pointer("metadata", "annotations", ProbeAnnotation)), cel.Quote(content))
 }
 
 // rawOperations set the leaves, and before them the maps that they stand in.
