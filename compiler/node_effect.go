@@ -63,7 +63,7 @@ func (e NodeEffect) NewNodes() string {
 	case policy.ManagedKubelet:
 		return "a kubelet that is started so registers its node with it; nodes that are registered already must be changed by hand"
 	case policy.ManagedLive:
-		return "the next \"kubectl sched apply\" writes to nodes that join later, and until then pods can land there; register them with the taint to leave no gap"
+		return "the next \"kubectl sched apply\" gives it to nodes that join later, and until then they lack it; register them with it to leave no gap"
 	}
 	return ""
 }
@@ -254,6 +254,7 @@ func (e *NodeEffect) explain(p *pool, told bool) {
 	if told || len(e.Origins) == 0 {
 		e.Origins = append(e.Origins, Origin{Range: p.Positions.At("nodes")})
 	}
+	slices.SortFunc(e.Origins, func(a, b Origin) int { return a.Range.Start.Compare(b.Range.Start) })
 }
 
 // yields reports whether a narrower pool, by which p is described or that is

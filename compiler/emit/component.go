@@ -30,6 +30,9 @@ const componentHeader = "# Written by kubectl sched compile from the placement p
 // namespaces that a kustomization above changes are no matter: a Component
 // comes before them.
 //
+// The NodePools of Karpenter's that are among the manifests get what the pools of
+// the plan ask of them; see Nodes.
+//
 // Findings of severity Error tell of a workload that cannot carry its placement.
 func Component(plan *compiler.Plan, set *workload.Set) ([]File, diag.Findings) {
 	written, findings := Write(plan, set.Workloads, workload.Stamp{})
@@ -54,6 +57,11 @@ func Component(plan *compiler.Plan, set *workload.Set) ([]File, diag.Findings) {
 		}
 		component.Patches = append(component.Patches, patches...)
 	}
+	ofNodePools, err := nodePoolPatches(plan, set)
+	if err != nil {
+		return nil, append(findings, finding("input/encode", ComponentFile, err.Error()))
+	}
+	component.Patches = append(component.Patches, ofNodePools...)
 	if component.Patches == nil && component.Resources == nil {
 		component.GeneratorOptions = &struct{}{}
 	}

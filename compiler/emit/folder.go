@@ -12,8 +12,8 @@ import (
 
 // Into returns the files as they are to be below an output folder: each Path
 // leads there, and Before is what is there now. Findings of severity Error tell
-// of files that would have the same name, and of a kustomization that is not
-// ours to replace.
+// of files that would have the same name, and of a kustomization, or a
+// file for those who make nodes, that is not ours to replace.
 func Into(disk FileSystem, folder string, files []File) ([]File, diag.Findings) {
 	var findings diag.Findings
 	sources := map[string]string{}
@@ -35,6 +35,9 @@ func Into(disk FileSystem, folder string, files []File) ([]File, diag.Findings) 
 		}
 		if f.Name == ComponentFile && bytes.HasPrefix(f.After, []byte(componentHeader)) && to.Before != nil && !bytes.HasPrefix(to.Before, []byte(componentHeader)) {
 			findings = append(findings, finding("input/not-ours", to.Path, "this kustomization was not written by kubectl sched and will not be replaced; give another --output-dir"))
+		}
+		if bytes.HasPrefix(f.After, []byte(nodesHeader)) && to.Before != nil && !bytes.HasPrefix(to.Before, []byte(nodesHeader)) {
+			findings = append(findings, finding("input/not-ours", to.Path, "this file was not written by kubectl sched and will not be replaced; give another --output-dir"))
 		}
 		moved = append(moved, to)
 	}

@@ -44,7 +44,7 @@ var groups = map[string]Maker{
 	"agentpool":                      AKS,
 }
 
-// GivenDomains are the domains of labels that Karpenter, its providers and the
+// givenDomains are the domains of labels that Karpenter, its providers and the
 // managed services keep for themselves.
 var givenDomains = []string{
 	"karpenter.sh", "karpenter.k8s.aws", "karpenter.azure.com", "karpenter.k8s.gcp", "eks.amazonaws.com", "cloud.google.com", "kubernetes.azure.com",
@@ -173,10 +173,10 @@ func (m Maker) TaintRefusal(key string) string {
 	return ""
 }
 
-// Setters names those who can give nodes the label where the given maker cannot.
+// Setters names those who can give nodes the label on any cloud.
 func Setters(key string) string {
 	var can []string
-	for _, m := range []Maker{Karpenter, ClusterAPI, GKE} {
+	for _, m := range []Maker{Karpenter, ClusterAPI} {
 		if m.Refusal(key) == "" {
 			can = append(can, string(m))
 		}

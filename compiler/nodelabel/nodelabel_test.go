@@ -93,7 +93,7 @@ func TestWhoGivesALabel(t *testing.T) {
 	if _, _, ok := GroupOf(map[string]string{"a": "b"}); ok {
 		t.Error("a label of nobody tells a group")
 	}
-	if got := Setters("node-restriction.kubernetes.io/class"); got != `Karpenter, Cluster API, GKE and kubectl sched apply (managedBy: "live")` {
+	if got := Setters("node-restriction.kubernetes.io/class"); got != `Karpenter, Cluster API and kubectl sched apply (managedBy: "live")` {
 		t.Error(got)
 	}
 }

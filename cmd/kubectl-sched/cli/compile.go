@@ -19,12 +19,13 @@ const (
 	formatManifests = "manifests"
 	formatComponent = "component"
 	formatObjects   = "objects"
+	formatNodes     = "nodes"
 	formatEffects   = "effects"
 	formatJSON      = "json"
 	formatYAML      = "yaml"
 )
 
-var compileFormats = []string{formatManifests, formatComponent, formatObjects, formatEffects, formatJSON, formatYAML}
+var compileFormats = []string{formatManifests, formatComponent, formatObjects, formatNodes, formatEffects, formatJSON, formatYAML}
 
 type compileFlags struct {
 	pipelineFlags
@@ -48,6 +49,8 @@ func newCompileCommand(a *app) *cobra.Command {
 			"  manifests  the manifests that were read, whole, with the placement in them; every byte\n" +
 			"             that no policy changes stays (the default)\n" +
 			"  component  a kustomize Component that patches the placement in\n" +
+			"  nodes      what those who make nodes have to be told: patches of Karpenter's NodePools,\n" +
+			"             values for node groups, configuration of kubelets; it needs no manifests\n" +
 			"  objects    only the objects that policies make: priority classes, and for surface\n" +
 			"             admission (where this is the default) the API server's admission policies\n" +
 			"  effects    what changes in which workload, by which line of which policy\n" +
@@ -65,6 +68,8 @@ func newCompileCommand(a *app) *cobra.Command {
 			"  helm template shop ./chart | kubectl sched compile -f -\n\n" +
 			"  # The admission policies that place whatever is created in the cluster\n" +
 			"  kubectl sched compile --surface admission -f manifests/\n\n" +
+			"  # What the NodePools and node groups have to say, given those that there are\n" +
+			"  kubectl sched compile --with-cluster -o nodes\n\n" +
 			"  # One folder for each cluster of the policies\n" +
 			"  kubectl sched compile -f manifests/ --cluster all --output-dir rendered/",
 		Args: cobra.NoArgs,
@@ -75,7 +80,7 @@ func newCompileCommand(a *app) *cobra.Command {
 	flags.StringVarP(&f.output, "output", "o", "", "Format: "+strings.Join(compileFormats, ", "))
 	flags.StringVar(&f.set, "set", "", "For surface admission: name of the set that the objects are for")
 	flags.BoolVarP(&f.inPlace, "in-place", "i", false, "Write the manifests back to the files that they were read from")
-	flags.StringVar(&f.outputDir, "output-dir", "", "Write the manifests or the Component below this folder; with --cluster all below one folder for each cluster")
+	flags.StringVar(&f.outputDir, "output-dir", "", "Write the manifests, the Component or the files for nodes below this folder; with --cluster all below one folder for each cluster")
 	flags.StringVar(&f.objectsFile, "objects-file", emit.ObjectsFile, "File for the objects that policies make (PriorityClasses, admission policies): below the output folder, or in place beside the manifests")
 	flags.BoolVar(&f.check, "check", false, "Write nothing; name the files that would change, and exit with 1 if there are any")
 	flags.BoolVar(&f.diff, "diff", false, "Write nothing; show what would change as a unified diff, and exit with 1 if anything would")
@@ -125,8 +130,8 @@ func (o *compileOptions) Validate() error {
 		return fmt.Errorf("unknown format %q for -o; %s", o.format, didYouMean(o.format, compileFormats))
 	case o.inPlace && o.outputDir != "":
 		return errors.New("give --in-place or --output-dir, not both")
-	case o.outputDir != "" && o.format != "" && o.format != formatManifests && o.format != formatComponent:
-		return fmt.Errorf("--output-dir is for manifests and components; -o %s goes to standard output", o.format)
+	case o.outputDir != "" && !o.writesFiles():
+		return fmt.Errorf("--output-dir is for manifests, components and nodes; -o %s goes to standard output", o.format)
 	case o.inPlace && !o.pipeline.manifests.given():
 		return errors.New("--in-place, --check and --diff need manifests (-f)")
 	case o.inPlace && o.format != "" && o.format != formatManifests:
@@ -143,9 +148,10 @@ func (o *compileOptions) Validate() error {
 	return nil
 }
 
-// alone reports whether compiling without any workload has a result: objects.
+// alone reports whether compiling without any workload has a result: objects,
+// and what is asked of nodes.
 func (o *compileOptions) alone() bool {
-	return o.format == formatObjects || o.format == "" && o.pipeline.surface == policy.SurfaceAdmission
+	return o.format == formatObjects || o.format == formatNodes || o.format == "" && o.pipeline.surface == policy.SurfaceAdmission
 }
 
 // formatFor is the format for one plan. Under admission nothing goes into
@@ -159,6 +165,12 @@ func (o *compileOptions) formatFor(p clusterPlan) string {
 		return formatObjects
 	}
 	return formatManifests
+}
+
+// writesFiles reports whether the format comes to files, and not to a document
+// about the plan.
+func (o *compileOptions) writesFiles() bool {
+	return o.format == "" || o.format == formatManifests || o.format == formatComponent || o.format == formatNodes
 }
 
 func isFormat(name string) bool {

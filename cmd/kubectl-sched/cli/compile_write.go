@@ -23,10 +23,17 @@ type outcome struct {
 	// objects are the objects that the plan makes, for the end of a stream.
 	objects []byte
 	plan    clusterPlan
+	// nodes says that the files are for those who make nodes.
+	nodes bool
 }
 
 // stream is the outcome as one text.
-func (c outcome) stream() []byte { return emit.Stream(c.files, c.objects) }
+func (c outcome) stream() []byte {
+	if c.nodes {
+		return emit.NodesText(c.files)
+	}
+	return emit.Stream(c.files, c.objects)
+}
 
 // outcomes renders the plans and joins those that come out the same, though
 // they may differ in what is not written (such as what is asked of nodes).
@@ -50,6 +57,14 @@ func (o *compileOptions) render(p clusterPlan) (outcome, diag.Findings) {
 	out := outcome{clusters: slices.Clone(p.Clusters), plan: p}
 	set := o.pipeline.set
 	format, plan := o.formatFor(p), forManifests(p.Plan, p.Surface)
+	if format == formatNodes {
+		files, err := emit.Nodes(p.Plan)
+		if err != nil {
+			return out, diag.Findings{{Rule: "input/encode", Severity: diag.Error, Message: err.Error()}}
+		}
+		out.files, out.nodes = files, true
+		return out, nil
+	}
 	if format == formatComponent {
 		files, findings := emit.Component(plan, set)
 		out.files = files
@@ -98,6 +113,9 @@ func (o *compileOptions) write(ctx context.Context, outcomes []outcome) error {
 			return err
 		}
 		return o.replace(ctx, files, o.outputDir)
+	case o.format == formatNodes && len(out.files) == 0:
+		fmt.Fprintln(o.app.ErrOut, "no pool asks anything of its nodes: none is dedicated, or has labels, or says who makes its nodes")
+		return nil
 	case o.format == formatComponent && len(out.files) > 1:
 		return usageError{fmt.Errorf("the Component has a second file, %s; give --output-dir", out.files[1].Name)}
 	}
