@@ -123,6 +123,10 @@ func quiet(object map[string]any) map[string]any {
 			delete(annotations, key)
 		}
 	}
+	if len(annotations) == 0 {
+		// An empty map would show as one.
+		annotations = nil
+	}
 	u.SetAnnotations(annotations)
 	return object
 }

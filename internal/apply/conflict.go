@@ -59,8 +59,8 @@ func fieldOfPointer(at string) string { return "." + strings.Join(splitPointer(a
 
 // onlyOurs reports whether all conflicts are with writes of our own that were
 // made by patch: then taking the fields over takes nothing from anybody.
-func onlyOurs(conflicts []Conflict) bool {
-	return len(conflicts) > 0 && !slices.ContainsFunc(conflicts, func(c Conflict) bool { return c.Owner != FieldManager })
+func onlyOurs(conflicts []Conflict, manager string) bool {
+	return len(conflicts) > 0 && !slices.ContainsFunc(conflicts, func(c Conflict) bool { return c.Owner != manager })
 }
 
 // Finding is the conflict as something that the user must mend: field, owner,

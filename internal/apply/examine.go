@@ -241,9 +241,9 @@ func refusal(subject string, err error) (diag.Findings, error) {
 	return diag.Findings{f}, nil
 }
 
-// fieldOwners returns who, besides us, owns the field at the pointer, or the
-// list that it leads through.
-func fieldOwners(object map[string]any, at string) []string {
+// fieldOwners returns who, besides the manager that we write under, owns the
+// field at the pointer, or the list that it leads through.
+func fieldOwners(object map[string]any, at, manager string) []string {
 	var path workload.Path
 	var node any = object
 	for _, step := range splitPointer(at) {
@@ -257,7 +257,7 @@ func fieldOwners(object map[string]any, at string) []string {
 		path = append(path, step)
 	}
 	owners := cluster.FieldOwners(object, path)
-	return slices.DeleteFunc(owners, func(o string) bool { return o == FieldManager })
+	return slices.DeleteFunc(owners, func(o string) bool { return o == manager })
 }
 
 func (a *Applier) tell(e Event) {

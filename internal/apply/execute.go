@@ -80,7 +80,7 @@ func (a *Applier) update(ctx context.Context, set Set, change *WorkloadChange) e
 	// The restored fields have their old values again, but we are named as their
 	// owner. Let go of them first, and only then stop mentioning them: the other
 	// way round they would be taken away.
-	ops, err := letGoOps(result, change.restored)
+	ops, err := letGoOps(result, change.restored, a.manager())
 	if err != nil {
 		return err
 	}
@@ -109,15 +109,15 @@ func (a *Applier) withdraw(ctx context.Context, _ Set, change *WorkloadChange) e
 	fields := bodyDifference(raw(w), written.Object)
 	restoring := slices.ContainsFunc(fields, func(o operation) bool { return o.Op != "remove" || throughList(w.Object, o.Path) })
 	if !restoring {
-		_, err := a.send(ctx, w, withdrawal(w, written, true), false)
+		_, err := a.send(ctx, w, withdrawal(w, written, true, a.manager()), false)
 		return err
 	}
-	result, err := a.send(ctx, w, withdrawal(w, written, false), false)
+	result, err := a.send(ctx, w, withdrawal(w, written, false, a.manager()), false)
 	if err != nil {
 		return err
 	}
 	w = withObject(w, result)
-	_, err = a.send(ctx, w, append([]operation{atVersion(w.ResourceVersion)}, releaseOps(w.Object)...), false)
+	_, err = a.send(ctx, w, append([]operation{atVersion(w.ResourceVersion)}, releaseOps(w.Object, a.manager())...), false)
 	return err
 }
 

@@ -277,7 +277,7 @@ func (a *Applier) probe(ctx context.Context, set Set, namespace string) (string,
 			}},
 		},
 	}
-	made, err := a.Client.Kube.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{FieldManager: FieldManager, DryRun: dryRunOption(true)})
+	made, err := a.Client.Kube.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{FieldManager: a.manager(), DryRun: dryRunOption(true)})
 	if err != nil {
 		return "", err
 	}

@@ -20,17 +20,17 @@ import (
 //
 // The last entry of managedFields must not go: an empty list means to the API
 // server that tracking starts anew, with a strange manager owning everything.
-func releaseOps(object map[string]any) []operation {
+func releaseOps(object map[string]any, manager string) []operation {
 	u := &unstructured.Unstructured{Object: object}
 	var ops []operation
 	ops = append(ops, dropKey(u.GetLabels(), "labels", ownership.SetLabel)...)
 	ops = append(ops, dropKey(u.GetAnnotations(), "annotations", ownership.Annotation)...)
-	return append(ops, disownOps(object, func(metav1.ManagedFieldsEntry) bool { return true })...)
+	return append(ops, disownOps(object, manager)...)
 }
 
 // letGoOps take the fields at the pointers out of what our field manager owns in
 // the object; their values stay.
-func letGoOps(object map[string]any, pointers []string) ([]operation, error) {
+func letGoOps(object map[string]any, pointers []string, manager string) ([]operation, error) {
 	gone := fieldpath.NewSet()
 	for _, p := range pointers {
 		var path fieldpath.Path
@@ -42,7 +42,7 @@ func letGoOps(object map[string]any, pointers []string) ([]operation, error) {
 	u := &unstructured.Unstructured{Object: object}
 	entries := u.GetManagedFields()
 	for i, entry := range entries {
-		if entry.Manager != FieldManager || entry.Subresource != "" || entry.FieldsV1 == nil {
+		if entry.Manager != manager || entry.Subresource != "" || entry.FieldsV1 == nil {
 			continue
 		}
 		set := &fieldpath.Set{}
@@ -70,13 +70,13 @@ func dropKey(m map[string]string, field, key string) []operation {
 	}
 }
 
-// disownOps remove those of our own entries in managedFields that drop accepts.
-func disownOps(object map[string]any, drop func(metav1.ManagedFieldsEntry) bool) []operation {
+// disownOps remove our own entries in managedFields.
+func disownOps(object map[string]any, manager string) []operation {
 	u := &unstructured.Unstructured{Object: object}
 	entries := u.GetManagedFields()
 	kept := []any{}
 	for _, entry := range entries {
-		if entry.Manager == FieldManager && entry.Subresource == "" && drop(entry) {
+		if entry.Manager == manager && entry.Subresource == "" {
 			continue
 		}
 		value, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&entry)

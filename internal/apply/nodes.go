@@ -192,7 +192,7 @@ func (a *Applier) writeNode(ctx context.Context, set Set, changes []NodeChange) 
 		if err != nil {
 			return fmt.Errorf("node %s: encode the patch: %w", name, err)
 		}
-		_, err = a.Client.Kube.CoreV1().Nodes().Patch(ctx, name, types.JSONPatchType, data, metav1.PatchOptions{FieldManager: FieldManager})
+		_, err = a.Client.Kube.CoreV1().Nodes().Patch(ctx, name, types.JSONPatchType, data, metav1.PatchOptions{FieldManager: a.manager()})
 		if err == nil || !isStale(err) || attempt == attempts {
 			if err != nil {
 				return fmt.Errorf("write the taints of node %s: %w", name, err)

@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/kubectl-sched/kubectl-sched/internal/cluster"
 	"github.com/kubectl-sched/kubectl-sched/internal/workload"
 )
 
@@ -36,13 +35,13 @@ func (a *Applier) objectDrifts(ctx context.Context, set Set, revision *Revision)
 		if err != nil {
 			return nil, fmt.Errorf("read %s: %w", item.Ref(), err)
 		}
-		drifts = append(drifts, objectDrift(set, item, live)...)
+		drifts = append(drifts, objectDrift(set, item, live, a.manager())...)
 	}
 	return drifts, nil
 }
 
 // objectDrift compares one object with what was written.
-func objectDrift(set Set, item ObjectItem, live *unstructured.Unstructured) []Drift {
+func objectDrift(set Set, item ObjectItem, live *unstructured.Unstructured, manager string) []Drift {
 	subject, wanted := item.Ref(), item.unstructured()
 	if live.GetLabels()[applySetPartOf] != set.ApplySetID() {
 		return []Drift{{Subject: subject, Field: ".metadata.labels[" + applySetPartOf + "]", Message: "the label by which it is the set's was stripped or changed"}}
@@ -56,7 +55,7 @@ func objectDrift(set Set, item ObjectItem, live *unstructured.Unstructured) []Dr
 		}
 		drifts = append(drifts, Drift{
 			Subject: subject, Field: fieldOfPointer(pointer(path)), Message: "it was changed since the set was applied; apply again",
-			By: withoutUs(cluster.FieldOwners(live.Object, path)),
+			By: fieldOwners(live.Object, pointer(path), manager),
 		})
 	}
 	for _, marks := range []struct {
@@ -69,7 +68,7 @@ func objectDrift(set Set, item ObjectItem, live *unstructured.Unstructured) []Dr
 			}
 		}
 	}
-	if managers := addedByOthers(live); len(managers) > 0 && len(drifts) == 0 {
+	if managers := addedByOthers(live, manager); len(managers) > 0 && len(drifts) == 0 {
 		drifts = append(drifts, Drift{Subject: subject, Message: "something was added to it; apply again to take that out", By: managers})
 	}
 	return drifts
@@ -89,8 +88,4 @@ func objectFields(object map[string]any) []workload.Path {
 		paths = append(paths, append(slices.Clone(in), name))
 	}
 	return paths
-}
-
-func withoutUs(managers []string) []string {
-	return slices.DeleteFunc(managers, func(m string) bool { return m == FieldManager })
 }

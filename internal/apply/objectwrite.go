@@ -41,8 +41,8 @@ func (a *Applier) putObject(ctx context.Context, c *ObjectChange, dryRun bool) (
 		// Should it be gone, another one must not take its place unseen.
 		object.SetUID((&unstructured.Unstructured{Object: c.Before}).GetUID())
 	}
-	result, err := resource.Apply(ctx, c.Name, object, metav1.ApplyOptions{FieldManager: FieldManager, Force: true, DryRun: dryRunOption(dryRun)})
-	if err != nil || c.Action != Update || len(addedByOthers(result)) == 0 {
+	result, err := resource.Apply(ctx, c.Name, object, metav1.ApplyOptions{FieldManager: a.manager(), Force: true, DryRun: dryRunOption(dryRun)})
+	if err != nil || c.Action != Update || len(addedByOthers(result, a.manager())) == 0 {
 		return result, err
 	}
 	c.overwrite = true
@@ -51,7 +51,7 @@ func (a *Applier) putObject(ctx context.Context, c *ObjectChange, dryRun bool) (
 	whole.SetResourceVersion(result.GetResourceVersion())
 	whole.SetLabels(merged(result.GetLabels(), whole.GetLabels()))
 	whole.SetAnnotations(merged(result.GetAnnotations(), whole.GetAnnotations()))
-	return resource.Update(ctx, whole, metav1.UpdateOptions{FieldManager: FieldManager, DryRun: dryRunOption(dryRun)})
+	return resource.Update(ctx, whole, metav1.UpdateOptions{FieldManager: a.manager(), DryRun: dryRunOption(dryRun)})
 }
 
 func merged(below, above map[string]string) map[string]string {
@@ -65,7 +65,7 @@ func merged(below, above map[string]string) map[string]string {
 
 // addedByOthers returns who, besides us, has put something into an object of our
 // making, outside of its metadata and status; sorted.
-func addedByOthers(u *unstructured.Unstructured) []string {
+func addedByOthers(u *unstructured.Unstructured, manager string) []string {
 	ours, theirs := fieldpath.NewSet(), map[string]*fieldpath.Set{}
 	for _, entry := range u.GetManagedFields() {
 		if entry.Subresource != "" || entry.FieldsV1 == nil {
@@ -75,7 +75,7 @@ func addedByOthers(u *unstructured.Unstructured) []string {
 		if err := set.FromJSON(bytes.NewReader(entry.FieldsV1.Raw)); err != nil {
 			continue
 		}
-		if entry.Manager == FieldManager {
+		if entry.Manager == manager {
 			ours = ours.Union(set)
 			continue
 		}

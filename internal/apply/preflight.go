@@ -3,7 +3,9 @@ package apply
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -55,24 +57,51 @@ func (a *Applier) Preflight(ctx context.Context, cs *ChangeSet) (diag.Findings, 
 			Message: fmt.Sprintf("the API server is version 1.%d, and this kubectl-sched is made for 1.%d to 1.%d", minor, builtMinor-1, builtMinor+1),
 		})
 	}
+	var denied []permission
+	reasons := map[string]bool{}
 	for _, p := range a.permissions(cs) {
 		allowed, reason, err := a.allowed(ctx, p)
 		if err != nil {
 			return findings, err
 		}
-		if allowed {
-			continue
+		if !allowed {
+			denied = append(denied, p)
+			reasons[reason] = true
 		}
-		f := diag.Finding{Rule: "apply/no-permission", Severity: diag.Error, Message: "you may not " + p.String()}
-		if reason != "" {
-			f.Message += " (" + reason + ")"
-		}
-		if p.resource == "configmaps" {
-			f.Fix = &diag.Fix{Message: "keep the state of the set in a namespace that you may write, with --set-namespace"}
-		}
-		findings = append(findings, f)
+	}
+	if len(denied) > 0 {
+		findings = append(findings, deniedFinding(denied, slices.Sorted(maps.Keys(reasons))))
 	}
 	return findings, nil
+}
+
+// deniedFinding says in one finding all that the user may not do.
+func deniedFinding(denied []permission, reasons []string) diag.Finding {
+	// The verbs of one resource in one namespace belong together.
+	var order []permission
+	verbs := map[permission][]string{}
+	state := false
+	for _, p := range denied {
+		key := permission{"", p.group, p.resource, p.namespace}
+		if verbs[key] == nil {
+			order = append(order, key)
+		}
+		verbs[key] = append(verbs[key], p.verb)
+		state = state || p.resource == "configmaps"
+	}
+	parts := make([]string, len(order))
+	for i, key := range order {
+		key.verb = strings.Join(verbs[key], ", ")
+		parts[i] = key.String()
+	}
+	f := diag.Finding{Rule: "apply/no-permission", Severity: diag.Error, Message: "you may not " + strings.Join(parts, "; ")}
+	if reasons = slices.DeleteFunc(reasons, func(r string) bool { return r == "" }); len(reasons) > 0 {
+		f.Message += " (" + strings.Join(reasons, "; ") + ")"
+	}
+	if state {
+		f.Fix = &diag.Fix{Message: "keep the state of the set in a namespace that you may write, with --set-namespace"}
+	}
+	return f
 }
 
 // permissions lists what the run will do, each once, in the order of its phases.

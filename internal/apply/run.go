@@ -40,8 +40,9 @@ type Outcome struct {
 	// Unchanged says that everything already was as it shall be, and that nothing
 	// was written.
 	Unchanged bool
-	// Updated, Withdrawn, Nodes and Objects count what was written.
-	Updated, Withdrawn, Nodes, Objects int
+	// Updated, Withdrawn, Nodes and Objects count what was written; Removed are
+	// the objects that were deleted.
+	Updated, Withdrawn, Nodes, Objects, Removed int
 }
 
 // Run carries out the change set, in phases: objects of our making, nodes (but for
@@ -267,7 +268,11 @@ func (r *run) objects(ctx context.Context, changes []*ObjectChange) error {
 		if err := r.writeObject(ctx, c); err != nil {
 			return err
 		}
-		r.outcome.Objects++
+		if c.Action == Delete {
+			r.outcome.Removed++
+		} else {
+			r.outcome.Objects++
+		}
 		r.wrote(c.Ref(), c.Action, "")
 	}
 	return nil

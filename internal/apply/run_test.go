@@ -123,7 +123,7 @@ func TestReplicasAreNotOurs(t *testing.T) {
 	if n, _ := valueAt(now.Object, "/spec/replicas"); n != int64(3) {
 		t.Errorf("replicas are %v, want the 3 that the autoscaler set", n)
 	}
-	if owners := fieldOwners(now.Object, "/spec/replicas"); !cmp.Equal(owners, []string{"horizontal-pod-autoscaler"}) {
+	if owners := fieldOwners(now.Object, "/spec/replicas", FieldManager); !cmp.Equal(owners, []string{"horizontal-pod-autoscaler"}) {
 		t.Errorf("replicas are owned by %v", owners)
 	}
 }

@@ -22,7 +22,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// FieldManager is the name under which all our writes are made.
+// FieldManager is the name under which a set is written unless the user says
+// otherwise.
 const FieldManager = "kubectl-sched"
 
 // DefaultNamespace is where the state of a set lives unless the user says

@@ -65,6 +65,28 @@ func (s *State) groupKinds() []schema.GroupKind {
 	return kinds
 }
 
+// Manager is the field manager that the set is written under.
+func (s *State) Manager() string {
+	if s.parent != nil && s.parent.Annotations[managerAnnotation] != "" {
+		return s.parent.Annotations[managerAnnotation]
+	}
+	return FieldManager
+}
+
+// ManagerFor returns the field manager to write the set under, if the user asks
+// for this one; empty for the set's own. It does not change while the set is in
+// the cluster: what one manager owns another cannot take away.
+func (s *State) ManagerFor(asked string) (string, error) {
+	switch {
+	case asked == "" || asked == s.Manager():
+		return s.Manager(), nil
+	case s.parent == nil:
+		return asked, nil
+	}
+	return "", fmt.Errorf("set %q is written under the field manager %q, not %q; leave --field-manager out, or take the set out first (kubectl sched delete --set %s) and apply it anew under the other name",
+		s.Set.Name, s.Manager(), asked, s.Set.Name)
+}
+
 // Latest returns the newest revision, or nil.
 func (s *State) Latest() *Revision {
 	if len(s.Revisions) == 0 {

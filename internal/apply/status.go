@@ -86,7 +86,7 @@ func (a *Applier) Status(ctx context.Context, state *State) (*Status, error) {
 		if findings.HasErrors() {
 			entry.Drifts = append(entry.Drifts, Drift{Subject: item.Ref(), Message: findings.Error()})
 		} else {
-			entry.Drifts = drifts(state.Set, item, w)
+			entry.Drifts = drifts(state, item, w)
 		}
 		if w != nil {
 			live[item.UID] = w
@@ -134,7 +134,8 @@ func taintedPools(r *Revision) func(node string) string {
 }
 
 // drifts compares one workload with what we wrote into it.
-func drifts(set Set, item Item, w *workload.Workload) []Drift {
+func drifts(state *State, item Item, w *workload.Workload) []Drift {
+	set := state.Set
 	ref := item.Ref()
 	switch {
 	case w == nil:
@@ -158,7 +159,7 @@ func drifts(set Set, item Item, w *workload.Workload) []Drift {
 		if covers(plain(now), plain(f.Wrote), f.Path) && covers(plain(f.Wrote), plain(now), f.Path) {
 			continue
 		}
-		d := Drift{Subject: ref, Field: fieldOfPointer(f.Path), Message: "it was changed since revision " + fmt.Sprint(item.Record.Revision), By: fieldOwners(w.Object, f.Path)}
+		d := Drift{Subject: ref, Field: fieldOfPointer(f.Path), Message: "it was changed since revision " + fmt.Sprint(item.Record.Revision), By: fieldOwners(w.Object, f.Path, state.Manager())}
 		if isEmpty(now) {
 			d.Message = "it was removed since revision " + fmt.Sprint(item.Record.Revision)
 		}

@@ -97,7 +97,7 @@ func TestPartOfWhatWasForcedGoesBack(t *testing.T) {
 	if n := l.templates(u); n != 3 {
 		t.Errorf("the pods have seen %d templates, want 3: at first, and with each of two policies", n)
 	}
-	if owners := fieldOwners(now.Object, "/spec/template/spec/tolerations"); len(owners) > 0 {
+	if owners := fieldOwners(now.Object, "/spec/template/spec/tolerations", FieldManager); len(owners) > 0 {
 		t.Errorf("tolerations are owned by %v", owners)
 	}
 	if holders := ownedByUs(now, "tolerations"); holders {

@@ -23,7 +23,7 @@ import (
 func (a *Applier) dryUpdate(ctx context.Context, set Set, change *WorkloadChange, written *workload.Written) ([]Conflict, error) {
 	w := change.Workload
 	change.route = routeFor(w.Object, written.Record)
-	change.restored = restored(w, written)
+	change.restored = restored(w, written, a.manager())
 	change.record = transitional(written, change.restored)
 	if a.ClientOnly {
 		change.After = written.Object
@@ -36,7 +36,7 @@ func (a *Applier) dryUpdate(ctx context.Context, set Set, change *WorkloadChange
 	result, err := a.claimIn(ctx, set, change, true)
 	conflicts := conflictsIn(err, w.Ref(), change.Origins)
 	switch {
-	case len(conflicts) > 0 && !onlyOurs(conflicts) && !a.ForceConflicts:
+	case len(conflicts) > 0 && !onlyOurs(conflicts, a.manager()) && !a.ForceConflicts:
 		return conflicts, nil
 	case len(conflicts) > 0:
 		change.force = true
@@ -58,7 +58,7 @@ func (a *Applier) dryUpdate(ctx context.Context, set Set, change *WorkloadChange
 	// Server-side apply leaves what others own too. Only a patch gets it out.
 	if !a.ForceConflicts {
 		for _, path := range missed {
-			for _, owner := range fieldOwners(w.Object, path) {
+			for _, owner := range fieldOwners(w.Object, path, a.manager()) {
 				conflicts = append(conflicts, Conflict{Subject: w.Ref(), Field: fieldOfPointer(path), Owner: owner, Origins: originsAt(change.Origins, path)})
 			}
 		}
@@ -77,7 +77,7 @@ func (a *Applier) dryPatch(ctx context.Context, set Set, change *WorkloadChange,
 	w := change.Workload
 	change.restored = nil
 	change.record = written.Record
-	if conflicts := setByOthers(w, written.Record, change.Origins); len(conflicts) > 0 && !a.ForceConflicts {
+	if conflicts := setByOthers(w, written.Record, change.Origins, a.manager()); len(conflicts) > 0 && !a.ForceConflicts {
 		return conflicts, nil
 	}
 	result, err := a.patchIn(ctx, set, change, written, true)
@@ -92,7 +92,7 @@ func (a *Applier) dryPatch(ctx context.Context, set Set, change *WorkloadChange,
 // value that somebody else set, unless an earlier run already took it over. Once
 // a list has been patched the API server names us as the owner of all of it, so
 // that who set the value may not be known any more.
-func setByOthers(w *workload.Workload, record *ownership.Record, origins map[string][]compiler.Origin) []Conflict {
+func setByOthers(w *workload.Workload, record *ownership.Record, origins map[string][]compiler.Origin, manager string) []Conflict {
 	var conflicts []Conflict
 	for _, f := range record.Fields {
 		taken := w.Record != nil && slices.ContainsFunc(w.Record.Fields, func(g ownership.Field) bool {
@@ -101,7 +101,7 @@ func setByOthers(w *workload.Workload, record *ownership.Record, origins map[str
 		if f.Before == nil || taken {
 			continue
 		}
-		owners := fieldOwners(w.Object, f.Path)
+		owners := fieldOwners(w.Object, f.Path, manager)
 		if len(owners) == 0 {
 			owners = []string{""}
 		}
@@ -116,7 +116,7 @@ func setByOthers(w *workload.Workload, record *ownership.Record, origins map[str
 // not, and that go back to a value from before us: server-side apply can only
 // take away what it no longer mentions, so these are applied once more with
 // their old value, and let go of afterwards.
-func restored(w *workload.Workload, written *workload.Written) []string {
+func restored(w *workload.Workload, written *workload.Written, manager string) []string {
 	if w.Record == nil {
 		return nil
 	}
@@ -127,7 +127,7 @@ func restored(w *workload.Workload, written *workload.Written) []string {
 		if kept || !ok || value == nil {
 			continue
 		}
-		if now, _ := valueAt(w.Object, f.Path); len(fieldOwners(w.Object, f.Path)) > 0 && same(plain(now), plain(value)) {
+		if now, _ := valueAt(w.Object, f.Path); len(fieldOwners(w.Object, f.Path, manager)) > 0 && same(plain(now), plain(value)) {
 			// Somebody has set it since; it is theirs.
 			continue
 		}
@@ -177,7 +177,7 @@ func (a *Applier) claimIn(ctx context.Context, set Set, change *WorkloadChange, 
 		// What is overwritten must be what was recorded as the value before.
 		object.SetResourceVersion(w.ResourceVersion)
 	}
-	options := metav1.ApplyOptions{FieldManager: FieldManager, Force: change.force, DryRun: dryRunOption(dryRun)}
+	options := metav1.ApplyOptions{FieldManager: a.manager(), Force: change.force, DryRun: dryRunOption(dryRun)}
 	result, err := resource.Apply(ctx, w.Name, object, options)
 	if err != nil {
 		return nil, err
@@ -205,7 +205,7 @@ func (a *Applier) dryWithdraw(ctx context.Context, change *WorkloadChange, writt
 		change.After = written.Object
 		return nil
 	}
-	result, err := a.send(ctx, change.Workload, withdrawal(change.Workload, written, true), true)
+	result, err := a.send(ctx, change.Workload, withdrawal(change.Workload, written, true, a.manager()), true)
 	if err != nil {
 		return err
 	}
@@ -215,11 +215,11 @@ func (a *Applier) dryWithdraw(ctx context.Context, change *WorkloadChange, writt
 
 // withdrawal returns the patch that takes our fields out of the object. With
 // release it takes our mark off the object as well.
-func withdrawal(w *workload.Workload, written *workload.Written, release bool) []operation {
+func withdrawal(w *workload.Workload, written *workload.Written, release bool, manager string) []operation {
 	live := raw(w)
 	ops := append([]operation{atVersion(w.ResourceVersion)}, bodyDifference(live, written.Object)...)
 	if release {
-		ops = append(ops, releaseOps(live)...)
+		ops = append(ops, releaseOps(live, manager)...)
 	}
 	return ops
 }
@@ -246,7 +246,7 @@ func (a *Applier) send(ctx context.Context, w *workload.Workload, ops []operatio
 	if err != nil {
 		return nil, fmt.Errorf("%s: encode the patch: %w", w.Ref(), err)
 	}
-	result, err := resource.Patch(ctx, w.Name, types.JSONPatchType, data, metav1.PatchOptions{FieldManager: FieldManager, DryRun: dryRunOption(dryRun)})
+	result, err := resource.Patch(ctx, w.Name, types.JSONPatchType, data, metav1.PatchOptions{FieldManager: a.manager(), DryRun: dryRunOption(dryRun)})
 	if err != nil {
 		return nil, err
 	}

@@ -3,10 +3,13 @@ package cluster
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/kubectl-sched/kubectl-sched/compiler/capability"
@@ -25,8 +28,13 @@ func (c *Client) Capabilities(ctx context.Context) (capability.Capabilities, dia
 	caps.Minor = minor
 
 	var findings diag.Findings
+	var denied unread
 	read := func(err error, what, consequence string) bool {
-		if err != nil {
+		switch {
+		case apierrors.IsForbidden(err):
+			denied.kinds = append(denied.kinds, what)
+			denied.consequences = append(denied.consequences, consequence)
+		case err != nil:
 			findings = append(findings, unreadable(what, consequence, err))
 		}
 		return err == nil
@@ -51,7 +59,21 @@ func (c *Client) Capabilities(ctx context.Context) (capability.Capabilities, dia
 	if read(err, "nodepools", "whether Karpenter can make the nodes that policies ask for is not checked") {
 		caps.NodePools, caps.NodePoolsKnown = pools, served
 	}
-	return caps, findings
+	return caps, append(findings, denied.finding()...)
+}
+
+// unread are the kinds that may not be listed, and what that leaves unchecked.
+type unread struct{ kinds, consequences []string }
+
+// finding says it all in one Warning; none if there is nothing to say.
+func (u unread) finding() diag.Findings {
+	if len(u.kinds) == 0 {
+		return nil
+	}
+	return diag.Findings{{
+		Rule: "apply/cannot-read", Severity: diag.Warning,
+		Message: fmt.Sprintf("you may not list %s, so %s", strings.Join(u.kinds, ", "), strings.Join(u.consequences, "; ")),
+	}}
 }
 
 func (c *Client) nodes(ctx context.Context) ([]capability.Node, error) {

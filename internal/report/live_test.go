@@ -197,7 +197,10 @@ Deployment shop/web  revision 2, policies web-ha
 	for _, write := range []func() error{
 		func() error { return report.Status(&out, report.JSON, status, report.Options{}) },
 		func() error { return report.History(&out, report.JSON, state, report.Options{}) },
-		func() error { return report.Applied(&out, report.JSON, changes(), apply.Outcome{Revision: 3}, nil) },
+		func() error {
+			return report.Applied(&out, report.JSON, "prod", changes(), apply.Outcome{Revision: 3}, nil)
+		},
+		func() error { return report.Changes(&out, report.JSON, "", changes()) },
 	} {
 		out.Reset()
 		if err := write(); err != nil {

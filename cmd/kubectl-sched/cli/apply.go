@@ -11,6 +11,7 @@ import (
 
 	"github.com/kubectl-sched/kubectl-sched/internal/apply"
 	"github.com/kubectl-sched/kubectl-sched/internal/report"
+	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 )
 
 // defaultRolloutTimeout is how long rollouts may take, as a Deployment's own
@@ -33,6 +34,7 @@ type runFlags struct {
 	historyLimit int
 	force        bool
 	skipOwned    bool
+	managerFlag
 }
 
 func (f *runFlags) addTo(flags *pflag.FlagSet) {
@@ -43,6 +45,7 @@ func (f *runFlags) addTo(flags *pflag.FlagSet) {
 	flags.IntVar(&f.maxWorkloads, "max-unavailable-workloads", 0, "How many workloads may be restarting at a time; 0 for any number")
 	flags.IntVar(&f.historyLimit, "history-limit", apply.DefaultHistoryLimit, "How many revisions to keep")
 	flags.BoolVar(&f.force, "force-conflicts", false, "Take over fields that somebody else owns")
+	f.managerFlag.addTo(flags)
 }
 
 func (f *runFlags) validate() error {
@@ -163,11 +166,15 @@ func (o *applyOptions) Validate() error { return o.run.validate() }
 
 // Run implements options.
 func (o *applyOptions) Run(ctx context.Context) error {
-	live, findings, err := o.pipeline.compileLive(ctx, o.set)
-	if err != nil || findings.HasErrors() {
+	return o.pipeline.inEach(ctx, o.set, liveVerb{do: o.inCluster, format: o.format})
+}
+
+// inCluster applies what the policies come to in one cluster.
+func (o *applyOptions) inCluster(ctx context.Context, live *livePlan, findings diag.Findings) error {
+	applier, err := o.app.applier(live.client, live.kinds, live.state, o.run.managerFlag)
+	if err != nil {
 		return o.app.stop(findings, err)
 	}
-	applier := o.app.applier(live.client, live.kinds)
 	applier.ForceConflicts, applier.ChangeScope, applier.SkipOwned = o.run.force, o.change, o.run.skipOwned
 	applier.ClientOnly = o.run.dryRun == dryRunClient
 	changes, fs, err := applier.Prepare(ctx, live.request())
@@ -176,6 +183,6 @@ func (o *applyOptions) Run(ctx context.Context) error {
 		return o.app.stop(findings, err)
 	}
 	o.app.printFindings(findings.Sort())
-	r := &liveRun{app: o.app, applier: applier, flags: o.run, format: o.format, pools: live.pools}
+	r := &liveRun{app: o.app, applier: applier, flags: o.run, format: o.format, cluster: live.name(), pools: live.pools}
 	return r.run(ctx, changes, apply.RunOptions{})
 }

@@ -13,6 +13,7 @@ import (
 type deleteFlags struct {
 	setFlags
 	runFlags
+	output string
 	config *genericclioptions.ConfigFlags
 }
 
@@ -33,13 +34,16 @@ func newDeleteCommand(a *app) *cobra.Command {
 	f.setFlags.addTo(cmd.Flags())
 	f.runFlags.addTo(cmd.Flags())
 	f.config.AddFlags(cmd.Flags())
+	cmd.Flags().StringVarP(&f.output, "output", "o", string(report.Text), "Format: text, json or yaml")
 	completeDryRun(cmd)
+	completeValues(cmd, "output", []string{"text", "json", "yaml"})
 	return cmd
 }
 
 type deleteOptions struct {
 	app    *app
 	set    apply.Set
+	format report.Format
 	run    runFlags
 	config *genericclioptions.ConfigFlags
 }
@@ -49,7 +53,11 @@ func (f *deleteFlags) toOptions(a *app) (*deleteOptions, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &deleteOptions{app: a, set: set, run: f.runFlags, config: f.config}, nil
+	format, err := report.ParseFormat(f.output, report.Text, report.JSON, report.YAML)
+	if err != nil {
+		return nil, err
+	}
+	return &deleteOptions{app: a, set: set, format: format, run: f.runFlags, config: f.config}, nil
 }
 
 // Validate implements options.
@@ -61,13 +69,16 @@ func (o *deleteOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	applier := o.app.applier(client, nil)
+	applier, err := o.app.applier(client, nil, state, o.run.managerFlag)
+	if err != nil {
+		return err
+	}
 	applier.ForceConflicts, applier.ClientOnly = o.run.force, o.run.dryRun == dryRunClient
 	changes, findings, err := applier.PrepareDelete(ctx, state)
 	if err != nil || findings.HasErrors() {
 		return o.app.stop(findings, err)
 	}
 	o.app.printFindings(findings.Sort())
-	r := &liveRun{app: o.app, applier: applier, flags: o.run, format: report.Text}
+	r := &liveRun{app: o.app, applier: applier, flags: o.run, format: o.format}
 	return r.run(ctx, changes, apply.RunOptions{Forget: true})
 }

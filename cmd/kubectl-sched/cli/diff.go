@@ -3,11 +3,14 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/kubectl-sched/kubectl-sched/internal/apply"
 	"github.com/kubectl-sched/kubectl-sched/internal/report"
+	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 )
 
 // The formats of diff.
@@ -16,11 +19,14 @@ const (
 	diffEffects = "effects"
 )
 
+var diffFormats = []string{diffYAML, diffEffects, string(report.JSON), string(report.YAML)}
+
 type diffFlags struct {
 	policyFlags
 	clusterFlags
 	setFlags
 	stepFlags
+	managerFlag
 	force, skipOwned, changeScope bool
 	output                        string
 }
@@ -48,11 +54,12 @@ func newDiffCommand(a *app) *cobra.Command {
 	f.clusterFlags.addTo(flags)
 	f.setFlags.addTo(flags)
 	f.stepFlags.addTo(cmd)
+	f.managerFlag.addTo(flags)
 	flags.BoolVar(&f.force, "force-conflicts", false, "Show what taking over fields that somebody else owns would change")
 	flags.BoolVar(&f.skipOwned, "skip-owned", false, "Leave objects out that Argo CD, Flux, Helm or a controller keeps")
 	flags.BoolVar(&f.changeScope, "change-scope", false, "Show what recording this run's scope as that of the set would change")
-	flags.StringVarP(&f.output, "output", "o", diffYAML, "Format: diff or effects")
-	completeValues(cmd, "output", []string{diffYAML, diffEffects})
+	flags.StringVarP(&f.output, "output", "o", diffYAML, "Format: "+strings.Join(diffFormats, ", "))
+	completeValues(cmd, "output", diffFormats)
 	return cmd
 }
 
@@ -77,19 +84,23 @@ func (f *diffFlags) toOptions(a *app) (*diffOptions, error) {
 
 // Validate implements options.
 func (o *diffOptions) Validate() error {
-	if o.flags.output != diffYAML && o.flags.output != diffEffects {
-		return fmt.Errorf("unknown format %q for -o; %s", o.flags.output, didYouMean(o.flags.output, []string{diffYAML, diffEffects}))
+	if !slices.Contains(diffFormats, o.flags.output) {
+		return fmt.Errorf("unknown format %q for -o; %s", o.flags.output, didYouMean(o.flags.output, diffFormats))
 	}
 	return nil
 }
 
 // Run implements options.
 func (o *diffOptions) Run(ctx context.Context) error {
-	live, findings, err := o.pipeline.compileLive(ctx, o.set)
-	if err != nil || findings.HasErrors() {
+	return o.pipeline.inEach(ctx, o.set, liveVerb{do: o.inCluster, goOn: true, format: report.Format(o.flags.output)})
+}
+
+// inCluster shows what would change in one cluster.
+func (o *diffOptions) inCluster(ctx context.Context, live *livePlan, findings diag.Findings) error {
+	applier, err := o.app.applier(live.client, live.kinds, live.state, o.flags.managerFlag)
+	if err != nil {
 		return o.app.stop(findings, err)
 	}
-	applier := o.app.applier(live.client, live.kinds)
 	applier.ForceConflicts, applier.ChangeScope, applier.SkipOwned = o.flags.force, o.flags.changeScope, o.flags.skipOwned
 	changes, fs, err := applier.Prepare(ctx, live.request())
 	findings = append(findings, fs...)
@@ -97,6 +108,12 @@ func (o *diffOptions) Run(ctx context.Context) error {
 		return o.app.stop(findings, err)
 	}
 	o.app.printFindings(findings.Sort())
+	if format := report.Format(o.flags.output); format == report.JSON || format == report.YAML {
+		if err := report.Changes(o.app.Out, format, live.name(), changes); err != nil || changes.Empty() {
+			return err
+		}
+		return exitError{code: exitFindings}
+	}
 	if changes.Empty() {
 		return nil
 	}

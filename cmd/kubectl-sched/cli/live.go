@@ -46,9 +46,14 @@ func connectTo(config *genericclioptions.ConfigFlags) (*cluster.Client, error) {
 	return cluster.Connect(rest)
 }
 
-// applier returns an Applier of this program's version.
-func (a *app) applier(client *cluster.Client, kinds *workload.Kinds) *apply.Applier {
-	return &apply.Applier{Client: client, Kinds: kinds, Tool: buildVersion(), Now: a.now}
+// applier returns an Applier of this program's version for a set, under the
+// field manager that the user asks for or, for none, the set's own.
+func (a *app) applier(client *cluster.Client, kinds *workload.Kinds, state *apply.State, manager managerFlag) (*apply.Applier, error) {
+	name, err := state.ManagerFor(manager.name)
+	if err != nil {
+		return nil, err
+	}
+	return &apply.Applier{Client: client, Kinds: kinds, Tool: buildVersion(), Now: a.now, Manager: name}, nil
 }
 
 // buildVersion is the version of the module that this program was built from.
@@ -77,27 +82,19 @@ type livePlan struct {
 	pools map[string]string
 }
 
-// compileLive loads the policies, and reads and compiles the cluster's
-// workloads. With an Error among the findings nothing may be written.
-func (p *pipeline) compileLive(ctx context.Context, set apply.Set) (*livePlan, diag.Findings, error) {
-	placement, findings := p.loadPlacement(ctx)
-	if placement == nil {
-		return nil, findings, nil
-	}
-	target, err := p.liveTarget(placement)
-	if err != nil {
-		return nil, findings, err
-	}
+// compileLive reads the workloads of the cluster, nil for the current one, and
+// compiles the policies for them. With an Error among the findings nothing may be
+// written.
+func (p *pipeline) compileLive(ctx context.Context, placement *policy.Placement, target *policy.Cluster, set apply.Set) (*livePlan, diag.Findings, error) {
 	scope, err := p.liveScope()
 	if err != nil {
-		return nil, findings, err
+		return nil, nil, err
 	}
 	client, err := p.connect(target)
 	if err != nil {
-		return nil, findings, err
+		return nil, nil, err
 	}
-	kinds, fs := kindTable(placement)
-	findings = append(findings, fs...)
+	kinds, findings := kindTable(placement)
 	if findings.HasErrors() {
 		return nil, findings, nil
 	}
@@ -138,47 +135,23 @@ func (p *pipeline) compileLive(ctx context.Context, set apply.Set) (*livePlan, d
 	}, findings, ctx.Err()
 }
 
+// name is the cluster's name, empty where the policies speak of none.
+func (l *livePlan) name() string {
+	if l.cluster == nil {
+		return ""
+	}
+	return l.cluster.Name
+}
+
 // request is what an Applier needs to prepare the run.
 func (l *livePlan) request() apply.Request {
 	r := apply.Request{
 		State: l.state, Scope: l.scope, Plan: l.plan, Workloads: l.workloads, Step: l.step, Everywhere: l.everywhere,
 	}
 	if l.step.Admission() {
-		r.Source = apply.Source{Placement: l.placement}
-		if l.cluster != nil {
-			r.Source.Cluster = l.cluster.Name
-		}
+		r.Source = apply.Source{Placement: l.placement, Cluster: l.name()}
 	}
 	return r
-}
-
-// liveTarget returns the one cluster to write to: the named one, or the only one
-// that policies are written into; nil for a document that speaks of none.
-func (p *pipeline) liveTarget(placement *policy.Placement) (*policy.Cluster, error) {
-	if p.cluster == allClusters {
-		return nil, usageError{errors.New("--cluster all: this verb works on one cluster at a time; name it")}
-	}
-	targets, err := p.targets(placement)
-	if err != nil || len(targets) == 0 {
-		return nil, err
-	}
-	live := slices.DeleteFunc(slices.Clone(targets), func(c policy.Cluster) bool {
-		return p.surfaceOf(&c, "") == policy.SurfaceRender
-	})
-	switch {
-	case len(live) == 1:
-		return &live[0], nil
-	case p.cluster != "":
-		return nil, fmt.Errorf("cluster %q has surface \"render\": its manifests are what policies are compiled into (kubectl sched compile); set its surface to \"live\" or \"admission\" in %s, or give --surface, to write into the cluster itself",
-			p.cluster, targets[0].Positions.At("surface").Start)
-	case len(live) == 0:
-		return nil, errors.New("all of the clusters have surface \"render\"; the manifests are what policies are compiled into (kubectl sched compile), unless --surface says otherwise")
-	}
-	names := make([]string, len(live))
-	for i, c := range live {
-		names[i] = c.Name
-	}
-	return nil, usageError{fmt.Errorf("name the cluster with --cluster; policies are written into %s", strings.Join(names, ", "))}
 }
 
 // liveScope returns the scope of the run: the policy folders, and the namespaces

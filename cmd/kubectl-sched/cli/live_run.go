@@ -17,6 +17,8 @@ type liveRun struct {
 	applier *apply.Applier
 	flags   runFlags
 	format  report.Format
+	// cluster is its name in the policies; empty where they speak of none.
+	cluster string
 	// pools names the pools of nodes.
 	pools map[string]string
 
@@ -85,7 +87,7 @@ func (r *liveRun) finish(ctx context.Context, changes *apply.ChangeSet, outcome 
 		}
 	}
 	if r.format != report.Text {
-		return report.Applied(r.app.Out, r.format, changes, outcome, landings)
+		return report.Applied(r.app.Out, r.format, r.cluster, changes, outcome, landings)
 	}
 	switch {
 	case refused:
@@ -110,9 +112,10 @@ func counts(o apply.Outcome) string {
 		one, many string
 	}{
 		{o.Updated, "workload updated", "workloads updated"},
-		{o.Withdrawn, "workload withdrawn from", "workloads withdrawn from"},
-		{o.Nodes, "node written", "nodes written"},
+		{o.Withdrawn, "workload put back as it was", "workloads put back as they were"},
+		{o.Nodes, "node changed", "nodes changed"},
 		{o.Objects, "object written", "objects written"},
+		{o.Removed, "object removed", "objects removed"},
 	} {
 		if c.n > 0 {
 			parts = append(parts, count(c.n, c.one, c.many))
@@ -127,7 +130,7 @@ func counts(o apply.Outcome) string {
 // dryRun says what a run would write.
 func (r *liveRun) dryRun(changes *apply.ChangeSet, options apply.RunOptions) error {
 	if r.format != report.Text {
-		return report.Applied(r.app.Out, r.format, changes, apply.Outcome{Unchanged: changes.Empty()}, nil)
+		return report.Applied(r.app.Out, r.format, r.cluster, changes, apply.Outcome{Unchanged: changes.Empty()}, nil)
 	}
 	suffix := fmt.Sprintf(" (%s dry run)", r.flags.dryRun)
 	if changes.Empty() && !options.Forget {
@@ -149,7 +152,7 @@ func past(a apply.Action) string {
 	case apply.Update:
 		return "updated"
 	case apply.Withdraw:
-		return "withdrawn"
+		return "put back as it was"
 	case apply.Create:
 		return "created"
 	case apply.Delete:

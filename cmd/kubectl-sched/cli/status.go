@@ -47,7 +47,11 @@ func (o *statusOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	status, err := o.app.applier(client, kinds).Status(ctx, state)
+	applier, err := o.app.applier(client, kinds, state, managerFlag{})
+	if err != nil {
+		return err
+	}
+	status, err := applier.Status(ctx, state)
 	if err != nil {
 		return err
 	}

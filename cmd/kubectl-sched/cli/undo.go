@@ -14,6 +14,7 @@ import (
 type undoFlags struct {
 	setFlags
 	runFlags
+	output string
 	config *genericclioptions.ConfigFlags
 	to     int
 }
@@ -36,13 +37,16 @@ func newUndoCommand(a *app) *cobra.Command {
 	f.runFlags.addTo(cmd.Flags())
 	cmd.Flags().IntVar(&f.to, "to-revision", 0, "Revision to go back to; 0 for the last complete one before the newest")
 	f.config.AddFlags(cmd.Flags())
+	cmd.Flags().StringVarP(&f.output, "output", "o", string(report.Text), "Format: text, json or yaml")
 	completeDryRun(cmd)
+	completeValues(cmd, "output", []string{"text", "json", "yaml"})
 	return cmd
 }
 
 type undoOptions struct {
 	app    *app
 	set    apply.Set
+	format report.Format
 	run    runFlags
 	config *genericclioptions.ConfigFlags
 	to     int
@@ -53,7 +57,11 @@ func (f *undoFlags) toOptions(a *app) (*undoOptions, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &undoOptions{app: a, set: set, run: f.runFlags, config: f.config, to: f.to}, nil
+	format, err := report.ParseFormat(f.output, report.Text, report.JSON, report.YAML)
+	if err != nil {
+		return nil, err
+	}
+	return &undoOptions{app: a, set: set, format: format, run: f.runFlags, config: f.config, to: f.to}, nil
 }
 
 // Validate implements options.
@@ -74,13 +82,26 @@ func (o *undoOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	applier := o.app.applier(client, nil)
+	applier, err := o.app.applier(client, nil, state, o.run.managerFlag)
+	if err != nil {
+		return err
+	}
 	applier.ForceConflicts, applier.ClientOnly = o.run.force, o.run.dryRun == dryRunClient
 	changes, findings, err := applier.PrepareUndo(ctx, state, to)
 	if err != nil || findings.HasErrors() {
 		return o.app.stop(findings, err)
 	}
 	o.app.printFindings(findings.Sort())
-	r := &liveRun{app: o.app, applier: applier, flags: o.run, format: report.Text}
+	r := &liveRun{app: o.app, applier: applier, flags: o.run, format: o.format, pools: recordedPools(to)}
 	return r.run(ctx, changes, apply.RunOptions{})
+}
+
+// recordedPools names the pools of the nodes that are in a revision: without the
+// policies, no others are known.
+func recordedPools(r *apply.Revision) map[string]string {
+	pools := map[string]string{}
+	for _, n := range r.Nodes {
+		pools[n.Name] = n.Pool
+	}
+	return pools
 }
