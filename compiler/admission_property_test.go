@@ -1,9 +1,7 @@
 package compiler_test
 
 import (
-	"encoding/json"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -36,28 +34,9 @@ func placePolicy(plan *compiler.Plan) *admissionregistrationv1.MutatingAdmission
 func rendered(t rapid.TB, object map[string]any, c compiler.Change) runtime.Object {
 	t.Helper()
 	out, err := admissiontest.Admitted(object)
-	if err != nil {
-		t.Fatal(err)
+	if err == nil {
+		err = admissiontest.Place(out, c.After)
 	}
-	spec := admissiontest.SpecOf(out)
-	spec.NodeSelector, spec.Affinity, spec.Tolerations, spec.TopologySpreadConstraints = c.After.NodeSelector, c.After.Affinity, c.After.Tolerations, c.After.TopologySpreadConstraints
-	spec.PriorityClassName, spec.PreemptionPolicy, spec.SchedulerName = c.After.PriorityClassName, c.After.PreemptionPolicy, c.After.SchedulerName
-	raw, err := json.Marshal(c.After.Raw)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(raw, spec); err != nil {
-		t.Fatal(err)
-	}
-	return out
-}
-
-// comparable is a pod spec as JSON values, tolerations in order.
-func comparable(t rapid.TB, object runtime.Object) map[string]any {
-	t.Helper()
-	spec := admissiontest.SpecOf(object).DeepCopy()
-	slices.SortFunc(spec.Tolerations, func(a, b corev1.Toleration) int { return strings.Compare(asJSON(a), asJSON(b)) })
-	out, err := runtime.DefaultUnstructuredConverter.ToUnstructured(spec)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,12 +65,7 @@ func TestAdmissionEqualsRender(t *testing.T) {
 			Now: time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC),
 		}
 		plan, findings := compiler.Compile(r)
-		bad := map[string]bool{}
-		for _, f := range findings {
-			if f.Severity == diag.Error && f.Rule != "compile/untolerated-taint" && f.Rule != "compile/topology-missing" {
-				bad[f.Subject] = true
-			}
-		}
+		bad := admissiontest.Unfinished(findings)
 		if bad[""] {
 			return
 		}
@@ -135,7 +109,7 @@ func TestAdmissionEqualsRender(t *testing.T) {
 			if marked != (len(policies) > 0) || !slices.Equal(mark.Policies, policies) {
 				t.Fatalf("%s is marked by %q, want %q", subject.Ref(), mark.Policies, policies)
 			}
-			if diff := cmp.Diff(comparable(t, want), comparable(t, got)); diff != "" {
+			if diff := cmp.Diff(admissiontest.Comparable(want), admissiontest.Comparable(got)); diff != "" {
 				t.Fatalf("%s, policies %v, differs (-render +admission):\n%s\nbefore %s\npolicies %s", subject.Ref(), policies, diff, asJSON(before), asJSON(w.Placement.Policies))
 			}
 			again, _, err := p.Mutate(t.Context(), got, namespace)

@@ -2,6 +2,7 @@ package admission
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/kubectl-sched/kubectl-sched/compiler/cel"
 )
@@ -23,8 +24,7 @@ type side struct {
 
 var sides = []side{{"podAffinity", "together", false}, {"podAntiAffinity", "apart", true}}
 
-// affinity defines for both sides and both strengths the terms and whether they
-// changed.
+// affinity adds terms to both sides.
 func (p *program) affinity(s Set) {
 	for _, side := range sides {
 		p.hard(s, side)
@@ -67,8 +67,6 @@ func (p *program) hard(s Set, side side) {
 	name := side.name + "Required"
 	wishes := s.wishes(side, true)
 	if len(wishes) == 0 {
-		p.define(name+"Changed", "false")
-		p.define(name, "[{}]")
 		return
 	}
 	p.define(name+"Own", `variables.spec.?affinity.?%s.?requiredDuringSchedulingIgnoredDuringExecution.orValue([])`, side.field)
@@ -76,16 +74,16 @@ func (p *program) hard(s Set, side side) {
 	p.define(name+"Canonical", "[variables.%[1]sOwn, dyn(variables.%[1]sAsked)].map(l, l.map(t,\n      %[2]s))", name, canonicalTerm)
 	p.define(name+"Added", `variables.%[1]sAsked.transformList(i, t,
     !(variables.%[1]sCanonical[0] + variables.%[1]sCanonical[1].slice(0, i)).exists(o, sets.equivalent(o, variables.%[1]sCanonical[1][i])), t)`, name)
-	p.define(name+"Changed", `variables.%sAdded.size() > 0`, name)
-	p.define(name, `variables.%[1]sOwn + variables.%[1]sAdded`, name)
+	added := "variables." + name + "Added"
+	p.changes("affinity", added+".size() > 0")
+	p.parents(added+".size() > 0", "affinity", side.field)
+	p.appended(added, "/affinity/"+side.field+"/requiredDuringSchedulingIgnoredDuringExecution", "variables."+name+"Own")
 }
 
 func (p *program) soft(s Set, side side) {
 	name := side.name + "Preferred"
 	wishes := s.wishes(side, false)
 	if len(wishes) == 0 {
-		p.define(name+"Changed", "false")
-		p.define(name, "[{}]")
 		return
 	}
 	p.define(name+"Own", `variables.spec.?affinity.?%s.?preferredDuringSchedulingIgnoredDuringExecution.orValue([])`, side.field)
@@ -93,13 +91,28 @@ func (p *program) soft(s Set, side side) {
 	p.define(name+"Canonical", "[variables.%[1]sOwn, dyn(variables.%[1]sAsked)].map(l, l.map(w, w.podAffinityTerm).map(t,\n      %[2]s))", name, canonicalTerm)
 	p.define(name+"Summed", `variables.%[1]sAsked.transformList(i, w, [100, variables.%[1]sAsked.transformList(j, o,
       sets.equivalent(variables.%[1]sCanonical[1][i], variables.%[1]sCanonical[1][j]), int(o.weight)).sum()].min())`, name)
-	p.define(name+"Kept", `variables.%[1]sOwn.transformList(n, o, {
-    "weight": dyn(([int(o.weight)] + variables.%[1]sAsked.transformList(i, w, sets.equivalent(variables.%[1]sCanonical[0][n], variables.%[1]sCanonical[1][i]), variables.%[1]sSummed[i])).max()),
-    "podAffinityTerm": o.podAffinityTerm
-  })`, name)
-	p.define(name+"Added", `variables.%[1]sAsked.transformList(i, w,
+	p.define(name+"Now", `variables.%[1]sOwn.transformList(n, o,
+    ([int(o.weight)] + variables.%[1]sAsked.transformList(i, w, sets.equivalent(variables.%[1]sCanonical[0][n], variables.%[1]sCanonical[1][i]), variables.%[1]sSummed[i])).max())`, name)
+	p.define(name+"Terms", `variables.%[1]sAsked.transformList(i, w,
     !(variables.%[1]sCanonical[0] + variables.%[1]sCanonical[1].slice(0, i)).exists(o, sets.equivalent(o, variables.%[1]sCanonical[1][i])),
     {"weight": dyn(variables.%[1]sSummed[i]), "podAffinityTerm": w.podAffinityTerm})`, name)
-	p.define(name+"Changed", `variables.%[1]sAdded.size() > 0 || variables.%[1]sKept != variables.%[1]sOwn`, name)
-	p.define(name, `variables.%[1]sKept + variables.%[1]sAdded`, name)
+	p.weighted(name, "affinity", side.field)
+}
+
+// weighted adds preferred terms, the variable nameTerms, behind those that are
+// there, nameOwn, and raises the weights of these to nameNow.
+func (p *program) weighted(name string, parents ...string) {
+	at := "/" + strings.Join(parents, "/") + "/preferredDuringSchedulingIgnoredDuringExecution"
+	own, now, terms := "variables."+name+"Own", "variables."+name+"Now", "variables."+name+"Terms"
+	p.changes(parents[0], fmt.Sprintf("%s.size() > 0 || %s.transformList(n, o, int(o.weight)) != %s", terms, own, now))
+	p.parents(terms+".size() > 0", parents...)
+	p.patch(fmt.Sprintf(`%s.transformList(n, o, o.weight != %s[n], JSONPatch{op: "replace", path: %s + string(n) + "/weight", value: %s[n]})`, own, now, under(at+"/"), now))
+	p.appended(terms, at, own)
+}
+
+// appended adds the elements of a list at a path at which the list own is, or
+// none.
+func (p *program) appended(elements, at, own string) {
+	p.patch(operation(fmt.Sprintf("%s.size() > 0 && %s.size() == 0", elements, own), "add", under(at), emptyList))
+	p.patch(fmt.Sprintf(`%s.map(t, JSONPatch{op: "add", path: %s, value: t})`, elements, under(at+"/-")))
 }

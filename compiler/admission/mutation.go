@@ -2,14 +2,22 @@ package admission
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
 	"github.com/kubectl-sched/kubectl-sched/compiler/cel"
 )
 
-// compile returns the variables of the set.
+// What a patch writes must be made by the expression itself: the API server does
+// not always write back what it read from the object. So lists are appended to
+// and changed in place, never written as a whole.
+
+const (
+	emptyList = `[""].filter(e, false)`
+	emptyMap  = `dyn({})`
+)
+
+// compile returns the variables of the set, and the operations of its patch.
 func (s Set) compile() *program {
 	p := &program{}
 	p.facts(s)
@@ -25,55 +33,42 @@ func (s Set) compile() *program {
 	p.affinity(s)
 	p.scalars(s)
 	p.raw(s)
-	p.outcome(s)
+	p.define("changes", "%s.filter(c, c != \"\").distinct()", lines(append([]string{`""`}, p.changed...)))
 	return p
 }
 
-// outcome defines the affinity as a whole, and the names of the fields that
-// change.
-func (p *program) outcome(s Set) {
-	p.define("nodeAffinityChanged", `variables.requiredChanged || variables.preferredChanged`)
-	p.define("togetherChanged", `variables.togetherRequiredChanged || variables.togetherPreferredChanged`)
-	p.define("apartChanged", `variables.apartRequiredChanged || variables.apartPreferredChanged`)
-	p.define("affinityChanged", `variables.nodeAffinityChanged || variables.togetherChanged || variables.apartChanged`)
-	half := func(changed, terms, was string) string {
-		return fmt.Sprintf("variables.%s ? optional.of(dyn(%s)) : variables.spec.?affinity.?%s", changed, terms, was)
-	}
-	p.define("affinity", `{
-    ?"nodeAffinity": variables.nodeAffinityChanged ? optional.of(dyn({
-      ?"requiredDuringSchedulingIgnoredDuringExecution": %s,
-      ?"preferredDuringSchedulingIgnoredDuringExecution": %s
-    })) : variables.spec.?affinity.?nodeAffinity,
-    ?"podAffinity": variables.togetherChanged ? optional.of(dyn({
-      ?"requiredDuringSchedulingIgnoredDuringExecution": %s,
-      ?"preferredDuringSchedulingIgnoredDuringExecution": %s
-    })) : variables.spec.?affinity.?podAffinity,
-    ?"podAntiAffinity": variables.apartChanged ? optional.of(dyn({
-      ?"requiredDuringSchedulingIgnoredDuringExecution": %s,
-      ?"preferredDuringSchedulingIgnoredDuringExecution": %s
-    })) : variables.spec.?affinity.?podAntiAffinity
-  }`,
-		half("requiredChanged", `{"nodeSelectorTerms": variables.requiredTerms}`, "nodeAffinity.?requiredDuringSchedulingIgnoredDuringExecution"),
-		half("preferredChanged", "variables.preferredTerms", "nodeAffinity.?preferredDuringSchedulingIgnoredDuringExecution"),
-		half("togetherRequiredChanged", "variables.togetherRequired", "podAffinity.?requiredDuringSchedulingIgnoredDuringExecution"),
-		half("togetherPreferredChanged", "variables.togetherPreferred", "podAffinity.?preferredDuringSchedulingIgnoredDuringExecution"),
-		half("apartRequiredChanged", "variables.apartRequired", "podAntiAffinity.?requiredDuringSchedulingIgnoredDuringExecution"),
-		half("apartPreferredChanged", "variables.apartPreferred", "podAntiAffinity.?preferredDuringSchedulingIgnoredDuringExecution"))
-	changes := []string{
-		`variables.nodeLabelsAdded.size() > 0 ? "nodeSelector" : ""`,
-		`variables.affinityChanged ? "affinity" : ""`,
-		`variables.tolerationsChanged ? "tolerations" : ""`,
-		`variables.spreadsChanged ? "topologySpreadConstraints" : ""`,
-	}
-	for _, field := range []string{priorityClassName, preemptionPolicy, schedulerName} {
-		changes = append(changes, fmt.Sprintf(`variables.%s != "" ? "%s" : ""`, field, field))
-	}
-	for i, place := range s.leafPlaces() {
-		changes = append(changes, fmt.Sprintf(`variables.raw_%d.size() > 0 ? %s : ""`, i, cel.Quote(strings.Join(place.path, "."))))
-	}
-	p.define("changes", `%s.filter(c, c != "")`, lines(changes))
-	p.define("path", `variables.daemonSet ? "/spec/template/spec" : "/spec"`)
+// changes says when a field of the pod spec changes.
+func (p *program) changes(field, when string) {
+	p.changed = append(p.changed, fmt.Sprintf(`%s ? %s : ""`, when, cel.Quote(field)))
 }
+
+// patch adds a list of operations.
+func (p *program) patch(operations string) { p.operations = append(p.operations, operations) }
+
+// parents makes the maps along a path, where there are none, when the condition
+// holds. The operations of a patch are carried out in order, so that a map which
+// several need is made by the first that does: the path of each is listed once
+// with all of their conditions.
+func (p *program) parents(when string, path ...string) {
+	for n := range path {
+		at := path[:n+1]
+		i := slices.IndexFunc(p.made, func(m parent) bool { return slices.Equal(m.path, at) })
+		if i < 0 {
+			p.made = append(p.made, parent{path: slices.Clone(at)})
+			i = len(p.made) - 1
+		}
+		p.made[i].when = append(p.made[i].when, when)
+	}
+}
+
+// parent is a map that must be there before anything is put into it.
+type parent struct {
+	path []string
+	when []string
+}
+
+// under is the path of a field of the pod spec, for a patch.
+func under(at string) string { return "variables.path + " + cel.Quote(at) }
 
 // operation returns a list of one operation of a JSON patch, or of none.
 func operation(when, op, path, value string) string {
@@ -87,63 +82,15 @@ func operation(when, op, path, value string) string {
 // mutation returns the expression of the one mutation. A mark of another content
 // says that the set's former version has already placed the pod in this very
 // request: half of each would be worse.
-func (s Set) mutation(content string) string {
-	under := func(path ...string) string { return "variables.path + " + cel.Quote(pointer(path...)) }
-	ops := []string{
-		operation(`variables.nodeLabelsAdded.size() > 0 && !has(variables.spec.nodeSelector)`, "add", under("nodeSelector"), "dyn({})"),
-		`variables.nodeLabelsAdded.map(l, JSONPatch{op: "add", path: variables.path + "/nodeSelector/" + jsonpatch.escapeKey(l[0]), value: l[1]})`,
-		operation(`variables.affinityChanged`, "add", under("affinity"), "variables.affinity"),
-		operation(`variables.tolerationsChanged`, "add", under("tolerations"), "variables.tolerationsNow"),
-		operation(`variables.spreadsChanged`, "add", under("topologySpreadConstraints"), "variables.spreadsNow"),
-		operation(`variables.schedulerName != ""`, "add", under(schedulerName), "variables.schedulerName"),
-		operation(`variables.priorityClassName != ""`, "add", under(priorityClassName), "variables.priorityClassName"),
-		// What came of the class that the pod had; the API server fills in ours.
-		operation(`variables.priorityClassName != "" && has(variables.spec.priority)`, "remove", under("priority"), ""),
-		operation(`variables.priorityClassName != "" && has(variables.spec.preemptionPolicy)`, "remove", under(preemptionPolicy), ""),
-		operation(`variables.preemptionPolicy != ""`, "add", under(preemptionPolicy), "variables.preemptionPolicy"),
+func (s Set) mutation(p *program, content string) string {
+	var ops []string
+	for _, m := range p.made {
+		ops = append(ops, operation("("+cel.Or(m.when...)+") && !"+specField(m.path)+".hasValue()", "add", under(pointer(m.path...)), emptyMap))
 	}
-	ops = append(ops, s.rawOperations(under)...)
-	key := Annotation(s.Name)
+	ops = append(ops, p.operations...)
 	ops = append(ops,
-		operation(`variables.mark == "" && !has(object.metadata.annotations)`, "add", cel.Quote("/metadata/annotations"), "dyn({})"),
-		operation(`variables.mark != variables.marked`, "add", cel.Quote(pointer("metadata", "annotations", key)), "variables.marked"))
-	return s.answer(content) + fmt.Sprintf("variables.policies.size() == 0 || variables.mark != \"\" && !variables.mark.startsWith(%s)\n? []\n: %s",
+		operation(`variables.mark == "" && !has(object.metadata.annotations)`, "add", cel.Quote("/metadata/annotations"), emptyMap),
+		operation(`variables.mark != variables.marked`, "add", cel.Quote(pointer("metadata", "annotations", Annotation(s.Name))), "variables.marked"))
+	return fmt.Sprintf("variables.policies.size() == 0 || variables.mark != \"\" && !variables.mark.startsWith(%s)\n? []\n: %s",
 		cel.Quote(content+" "), strings.Join(ops, "\n+ "))
-}
-
-// answer is the beginning of the mutation that answers a probe and does nothing
-// else to it, in no pass.
-func (s Set) answer(content string) string {
-	name := s.Name
-	if name == "" {
-		name = DefaultSet
-	}
-	return fmt.Sprintf(`request.?dryRun.orValue(false) && object.metadata.?annotations[?%s].orValue("") in %s
-? [JSONPatch{op: "replace", path: %s, value: %s}]
-: `, cel.Quote(ProbeAnnotation), cel.List([]string{name, content}), cel.Quote(pointer("metadata", "annotations", ProbeAnnotation)), cel.Quote(content))
-}
-
-// rawOperations set the leaves, and before them the maps that they stand in.
-func (s Set) rawOperations(under func(...string) string) []string {
-	parents := map[string][]string{}
-	paths := map[string][]string{}
-	var leaves []string
-	for i, place := range s.leafPlaces() {
-		set := fmt.Sprintf("variables.raw_%d", i)
-		for n := 1; n < len(place.path); n++ {
-			at := place.path[:n]
-			parents[pointer(at...)] = append(parents[pointer(at...)], set+".size() > 0")
-			paths[pointer(at...)] = at
-		}
-		leaves = append(leaves, fmt.Sprintf(`%s.map(v, JSONPatch{op: "add", path: %s, value: v})`, set, under(place.path...)))
-	}
-	var out []string
-	for _, parent := range slices.Sorted(maps.Keys(parents)) {
-		at := "variables.spec"
-		for _, step := range paths[parent] {
-			at += "[?" + cel.Quote(step) + "]"
-		}
-		out = append(out, operation(cel.And("("+cel.Or(parents[parent]...)+")", "!"+at+".hasValue()"), "add", under(paths[parent]...), "dyn({})"))
-	}
-	return append(out, leaves...)
 }

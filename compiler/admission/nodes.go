@@ -57,15 +57,15 @@ func (p *program) nodeLabels(s Set) {
 	p.define("nodeLabelsAsked", "%s.filter(l, l.size() > 0)", lines(rows))
 	p.define("nodeLabelsAdded", `variables.nodeLabelsAsked.transformList(i, l,
   !(l[0] in variables.spec.?nodeSelector.orValue({})) && !variables.nodeLabelsAsked.slice(0, i).exists(o, o[0] == l[0]), l)`)
+	p.changes("nodeSelector", "variables.nodeLabelsAdded.size() > 0")
+	p.parents("variables.nodeLabelsAdded.size() > 0", "nodeSelector")
+	p.patch(fmt.Sprintf(`variables.nodeLabelsAdded.map(l, JSONPatch{op: "add", path: %s + jsonpatch.escapeKey(l[0]), value: l[1]})`, under("/nodeSelector/")))
 }
 
-// required defines requiredTerms, the terms of the required node affinity, and
-// requiredChanged. The rule is nodeexpr.Table.Merge.
+// required adds to the required node affinity. The rule is nodeexpr.Table.Merge.
 func (p *program) required(s Set) {
 	t := s.Required.Table
 	if t == nil || len(t.Expressions) == 0 {
-		p.define("requiredChanged", "false")
-		p.define("requiredTerms", "[{}]")
 		return
 	}
 	p.define("requiredOwn", `variables.spec.?affinity.?nodeAffinity.?requiredDuringSchedulingIgnoredDuringExecution.?nodeSelectorTerms.orValue([])`)
@@ -103,12 +103,33 @@ func (p *program) required(s Set) {
 	}
 	p.define("requiredGrown", "variables.required_%d", step)
 	p.define("requiredChanged", `variables.requiredGrown.exists(g, g.size() > 1)`)
-	p.define("requiredTerms", `variables.requiredGrown.map(g, g.size() == 1 ? variables.requiredBase[g[0]] : {
-    ?"matchExpressions": optional.ofNonZeroValue(variables.requiredBase[g[0]].?matchExpressions.orValue([])
-      + g.slice(1, g.size()).map(i, variables.requirements[i])%s),
-    ?"matchFields": optional.ofNonZeroValue(variables.requiredBase[g[0]].?matchFields.orValue([])
-      + g.slice(1, g.size()).map(i, variables.requirements[i])%s)
-  })`, labelRequirements, fieldRequirements)
+	p.define("requiredLabels", `variables.requiredGrown.map(g, g.slice(1, g.size()).map(i, variables.requirements[i])
+    %s)`, labelRequirements)
+	p.define("requiredFields", `variables.requiredGrown.map(g, g.slice(1, g.size()).map(i, variables.requirements[i])
+    %s)`, fieldRequirements)
+	p.changes("affinity", "variables.requiredChanged")
+	p.patchRequired()
+}
+
+// patchRequired changes the terms in place, because what stands in the pod
+// cannot be written back by a patch's value: each of the pod's own terms is
+// copied as often as it is taken once more, and each then gets its requirements.
+func (p *program) patchRequired() {
+	const list = "/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution"
+	p.parents("variables.requiredChanged", "affinity", "nodeAffinity")
+	p.patch(operation("variables.requiredChanged && variables.requiredOwn.size() == 0", "add", under(list), `{"nodeSelectorTerms": variables.requiredGrown.transformList(n, g, {
+    ?"matchExpressions": optional.ofNonZeroValue(variables.requiredLabels[n]),
+    ?"matchFields": optional.ofNonZeroValue(variables.requiredFields[n])
+  })}`))
+	at := under(list+"/nodeSelectorTerms/") + " + string(n)"
+	p.patch(fmt.Sprintf(`(variables.requiredChanged && variables.requiredOwn.size() > 0
+  ? variables.requiredGrown.transformList(n, g, (
+      n + 1 < variables.requiredGrown.size() && variables.requiredGrown[n + 1][0] == g[0] ? [JSONPatch{op: "copy", from: %[1]s, path: %[1]s}] : [])
+    + (variables.requiredLabels[n].size() > 0 && !has(variables.requiredOwn[g[0]].matchExpressions) ? [JSONPatch{op: "add", path: %[1]s + "/matchExpressions", value: [""].filter(e, false)}] : [])
+    + variables.requiredLabels[n].map(r, JSONPatch{op: "add", path: %[1]s + "/matchExpressions/-", value: r})
+    + (variables.requiredFields[n].size() > 0 && !has(variables.requiredOwn[g[0]].matchFields) ? [JSONPatch{op: "add", path: %[1]s + "/matchFields", value: [""].filter(e, false)}] : [])
+    + variables.requiredFields[n].map(r, JSONPatch{op: "add", path: %[1]s + "/matchFields/-", value: r})).flatten()
+  : [])`, at))
 }
 
 // choice defines the terms after one expression of several alternatives: each
@@ -127,12 +148,9 @@ func (p *program) choice(step int, when string, alternatives [][]int) {
 	p.define(fmt.Sprintf("required_%d", step+1), "%s", either(when, after, before))
 }
 
-// preferred defines preferredTerms, the preferred terms of the node affinity,
-// and preferredChanged.
+// preferred adds preferred terms to the node affinity, and raises weights.
 func (p *program) preferred(s Set) {
 	if len(s.Preferred) == 0 {
-		p.define("preferredChanged", "false")
-		p.define("preferredTerms", "[{}]")
 		return
 	}
 	var weights, terms []string
@@ -152,29 +170,25 @@ func (p *program) preferred(s Set) {
 	p.define("preferences", "%s", lines(terms))
 	p.define("preferredOwn", `variables.spec.?affinity.?nodeAffinity.?preferredDuringSchedulingIgnoredDuringExecution.orValue([])`)
 	p.define("preferredOwnTerms", "variables.preferredOwn.map(o, o.preference).map(t,\n    %s)", termRequirements)
-	p.define("preferredKept", `variables.preferredOwn.transformList(n, o, {
-    "weight": dyn(([int(o.weight)] + variables.preferences.transformList(i, t, sets.equivalent(variables.preferredOwnTerms[n], t), variables.preferredWeights[i])).max()),
-    "preference": o.preference
-  })`)
+	p.define("preferredNow", `variables.preferredOwn.transformList(n, o,
+    ([int(o.weight)] + variables.preferences.transformList(i, t, sets.equivalent(variables.preferredOwnTerms[n], t), variables.preferredWeights[i])).max())`)
 	p.define("preferredAdded", `variables.preferences.transformList(i, t,
     variables.preferredWeights[i] > 0 && !variables.preferredOwnTerms.exists(o, sets.equivalent(o, t)), i)
   .sortBy(i, i - variables.preferredWeights[i] * %d)`, len(s.Preferred))
-	p.define("preferredChanged", `variables.preferredAdded.size() > 0 || variables.preferredKept != variables.preferredOwn`)
-	p.define("preferredTerms", `variables.preferredKept + variables.preferredAdded.map(i, {
+	p.define("preferredTerms", `variables.preferredAdded.map(i, {
     "weight": dyn(variables.preferredWeights[i]),
     "preference": dyn({
       ?"matchExpressions": optional.ofNonZeroValue(variables.preferences[i]%s),
       ?"matchFields": optional.ofNonZeroValue(variables.preferences[i]%s)
     })
   })`, labelRequirements, fieldRequirements)
+	p.weighted("preferred", "affinity", "nodeAffinity")
 }
 
-// tolerations defines tolerationsNow, the tolerations, and tolerationsChanged. A
-// toleration is a list in the variables: key, operator, value, effect, seconds.
+// tolerations adds tolerations. In the variables one is a list: key, operator,
+// value, effect, seconds.
 func (p *program) tolerations(s Set) {
 	if len(s.Tolerations) == 0 {
-		p.define("tolerationsChanged", "false")
-		p.define("tolerationsNow", "[{}]")
 		return
 	}
 	var rows, covered, asked []string
@@ -209,16 +223,18 @@ func (p *program) tolerations(s Set) {
   .map(i, variables.tolerations[i])`, "["+strings.Join(covered, ", ")+"]")
 	// What the API server tolerates by itself, for 300 seconds, gives way: it adds
 	// nothing where the template says how long.
-	p.define("tolerationsKept", `variables.tolerationsOwn.transformList(i, o,
-    !(o[0] in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] && o[1] == "Exists" && o[3] == "NoExecute" && o[4] == "300"
-      && variables.tolerationsAdded.exists(t, t[0] in ["", o[0]] && t[3] in ["", "NoExecute"])),
-    variables.spec.tolerations[i])`)
-	p.define("tolerationsChanged", `variables.tolerationsAdded.size() > 0`)
-	p.define("tolerationsNow", `variables.tolerationsKept + variables.tolerationsAdded.map(t, {
+	p.define("tolerationsDropped", `variables.tolerationsOwn.transformList(i, o,
+    o[0] in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] && o[1] == "Exists" && o[3] == "NoExecute" && o[4] == "300"
+      && variables.tolerationsAdded.exists(t, t[0] in ["", o[0]] && t[3] in ["", "NoExecute"]),
+    i)`)
+	p.changes("tolerations", "variables.tolerationsAdded.size() > 0")
+	p.patch(operation("variables.tolerationsAdded.size() > 0 && !has(variables.spec.tolerations)", "add", under("/tolerations"), emptyList))
+	p.patch(fmt.Sprintf(`variables.tolerationsDropped.sortBy(i, -i).map(i, JSONPatch{op: "remove", path: %s + string(i)})`, under("/tolerations/")))
+	p.patch(fmt.Sprintf(`variables.tolerationsAdded.map(t, JSONPatch{op: "add", path: %s, value: {
     "operator": dyn(t[1]),
     ?"key": optional.ofNonZeroValue(dyn(t[0])),
     ?"value": optional.ofNonZeroValue(dyn(t[2])),
     ?"effect": optional.ofNonZeroValue(dyn(t[3])),
     ?"tolerationSeconds": t[4] == "" ? optional.none() : optional.of(dyn(int(t[4])))
-  })`)
+  }})`, under("/tolerations/-")))
 }

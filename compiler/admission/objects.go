@@ -46,7 +46,7 @@ func (s Set) content(p *program) string {
 	for _, v := range p.variables {
 		_, _ = io.WriteString(h, v.name+"\x00"+v.text+"\x00")
 	}
-	_, _ = io.WriteString(h, s.mutation(""))
+	_, _ = io.WriteString(h, s.mutation(p, ""))
 	_, _ = fmt.Fprintf(h, "%v %q", s.FailClosed, s.Exempt)
 	return hex.EncodeToString(h.Sum(nil))[:10]
 }
@@ -131,7 +131,7 @@ func (o *Objects) place(s Set, p *program) {
 			ReinvocationPolicy: admissionregistrationv1.IfNeededReinvocationPolicy,
 			Mutations: []admissionregistrationv1.Mutation{{
 				PatchType: admissionregistrationv1.PatchTypeJSONPatch,
-				JSONPatch: &admissionregistrationv1.JSONPatch{Expression: s.mutation(o.Content)},
+				JSONPatch: &admissionregistrationv1.JSONPatch{Expression: s.mutation(p, o.Content)},
 			}},
 		},
 	}

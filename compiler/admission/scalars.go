@@ -41,17 +41,32 @@ func (p *program) scalars(s Set) {
 			}
 		}
 		if len(rows) == 0 {
-			p.define(field, `""`)
 			continue
 		}
 		p.define(field+"Asked", `(%s + [""]).filter(v, v != "")`, lines(rows))
+		if field == preemptionPolicy && !s.has(priorityClassName) {
+			p.define(priorityClassName, `""`)
+		}
 		condition := fmt.Sprintf("variables.spec.?%s.orValue(\"\") in %s", field, free[field])
 		if field == preemptionPolicy {
 			// The API server has filled in that of the class, and refuses any other.
 			condition = `variables.daemonSet ? !has(variables.spec.preemptionPolicy) : variables.priorityClassName != ""`
 		}
 		p.define(field, `variables.%[1]sAsked.size() > 0 && (%[2]s) && variables.%[1]sAsked[0] != variables.spec.?%[1]s.orValue("") ? variables.%[1]sAsked[0] : ""`, field, condition)
+		set := "variables." + field + ` != ""`
+		p.changes(field, set)
+		if field == priorityClassName {
+			// What came of the class that the pod had; the API server fills in ours.
+			p.patch(operation(set+" && has(variables.spec.priority)", "remove", under("/priority"), ""))
+			p.patch(operation(set+" && has(variables.spec.preemptionPolicy)", "remove", under("/preemptionPolicy"), ""))
+		}
+		p.patch(operation(set, "add", under("/"+field), "variables."+field))
 	}
+}
+
+// has reports whether any wish is for the field.
+func (s Set) has(field string) bool {
+	return slices.ContainsFunc(s.Scalars, func(w Scalar) bool { return w.Field == field })
 }
 
 // leafPlace is a place in the pod spec at which leaves set a value.
@@ -76,13 +91,22 @@ func (s Set) leafPlaces() []leafPlace {
 	return out
 }
 
-// raw defines for each leaf the list of the value that it sets: of one, or none.
+// raw sets leaves. For each place there is a variable with the value that it
+// gets: a list of one, or of none.
 func (p *program) raw(s Set) {
+	parents := map[string][]string{}
+	paths := map[string][]string{}
 	for i, place := range s.leafPlaces() {
-		at := "variables.spec"
-		for _, step := range place.path {
-			at += "[?" + cel.Quote(step) + "]"
+		for n := 1; n < len(place.path); n++ {
+			at := pointer(place.path[:n]...)
+			parents[at], paths[at] = append(parents[at], fmt.Sprintf("variables.raw_%d.size() > 0", i)), place.path[:n]
 		}
+	}
+	for _, at := range slices.Sorted(maps.Keys(parents)) {
+		p.patch(operation("("+cel.Or(parents[at]...)+") && !"+specField(paths[at])+".hasValue()", "add", under(at), emptyMap))
+	}
+	for i, place := range s.leafPlaces() {
+		at := specField(place.path)
 		condition := "!" + at + ".hasValue()"
 		if v, ok := serverDefaults[strings.Join(place.path, ".")]; ok {
 			text, _ := literal(v)
@@ -94,7 +118,19 @@ func (p *program) raw(s Set) {
 			rows = append(rows, either(l.When, "[dyn("+text+")]", "[]"))
 		}
 		p.define(fmt.Sprintf("raw_%d", i), `%s ? %s.flatten().filter(v, !%s.hasValue() || %s.value() != v).transformList(i, v, i == 0, v) : []`, condition, lines(rows), at, at)
+		set := fmt.Sprintf("variables.raw_%d", i)
+		p.changes(strings.Join(place.path, "."), set+".size() > 0")
+		p.patch(fmt.Sprintf(`%s.map(v, JSONPatch{op: "add", path: %s, value: v})`, set, under(pointer(place.path...))))
 	}
+}
+
+// specField is the value of a field of the pod spec: an optional.
+func specField(path []string) string {
+	at := "variables.spec"
+	for _, step := range path {
+		at += "[?" + cel.Quote(step) + "]"
+	}
+	return at
 }
 
 // plain returns the value with JSON's own types alone.

@@ -20,11 +20,9 @@ func asJSON(v any) map[string]any {
 // noTerms is an empty list of JSON objects, which says its type.
 const noTerms = `[{"": dyn("")}].filter(x, false)`
 
-// spread defines spreadsNow, the spread constraints, and spreadsChanged.
+// spread adds spread constraints, and joins those that are there with them.
 func (p *program) spread(s Set) {
 	if len(s.Spreads)+len(s.RawSpreads) == 0 {
-		p.define("spreadsChanged", "false")
-		p.define("spreadsNow", "[{}]")
 		return
 	}
 	p.define("spreadsOwn", `variables.spec.?topologySpreadConstraints.orValue([])`)
@@ -35,7 +33,23 @@ func (p *program) spread(s Set) {
 		p.place(i+1, either(raw.When, "["+text+"]", noTerms))
 	}
 	p.define("spreadsNow", "variables.spreads_%d", len(s.RawSpreads))
-	p.define("spreadsChanged", `variables.spreadsNow != variables.spreadsOwn`)
+	p.define("spreadsJoined", `variables.spreadsOwn.transformList(n, c, variables.spreadsNow[n] != c, n)`)
+	p.define("spreadsAdded", `variables.spreadsNow.slice(variables.spreadsOwn.size(), variables.spreadsNow.size())`)
+	p.changes("topologySpreadConstraints", "variables.spreadsJoined.size() > 0 || variables.spreadsAdded.size() > 0")
+	p.patchSpreads()
+}
+
+// patchSpreads writes the fields of joined constraints one by one: what stands
+// in the pod cannot be written back by a patch's value.
+func (p *program) patchSpreads() {
+	at := under("/topologySpreadConstraints/") + " + string(n)"
+	p.patch(fmt.Sprintf(`variables.spreadsJoined.map(n, [JSONPatch{op: "add", path: %[1]s + "/maxSkew", value: variables.spreadsNow[n].maxSkew}]
+  + (variables.spreadsOwn[n].?labelSelector.?matchLabels.orValue({}).size() + variables.spreadsOwn[n].?labelSelector.?matchExpressions.orValue([]).size() == 0
+    ? [JSONPatch{op: "add", path: %[1]s + "/labelSelector", value: variables.spreadsNow[n].labelSelector}] : [])
+  + (has(variables.spreadsNow[n].matchLabelKeys) ? [JSONPatch{op: "add", path: %[1]s + "/matchLabelKeys", value: variables.spreadsNow[n].matchLabelKeys.map(k, string(k))}] : [])
+  + (has(variables.spreadsNow[n].minDomains) ? [JSONPatch{op: "add", path: %[1]s + "/minDomains", value: variables.spreadsNow[n].minDomains}] : [])
+  + (has(variables.spreadsNow[n].nodeTaintsPolicy) ? [JSONPatch{op: "add", path: %[1]s + "/nodeTaintsPolicy", value: variables.spreadsNow[n].nodeTaintsPolicy}] : [])).flatten()`, at))
+	p.appended("variables.spreadsAdded", "/topologySpreadConstraints", "variables.spreadsOwn")
 }
 
 // spreadWishes defines the constraints that policies ask for, joined with each

@@ -36,6 +36,11 @@ func identifier(name string) string { return strings.ReplaceAll(name, "-", "_") 
 // program is the variables of a policy in the making, in order.
 type program struct {
 	variables []variable
+	// changed are expressions that name the fields which change.
+	changed []string
+	// made are the maps that the patch makes first, operations the rest of it.
+	made       []parent
+	operations []string
 }
 
 type variable struct{ name, text string }
@@ -54,6 +59,7 @@ func (p *program) facts(s Set) {
 	p.define("daemonSet", `request.resource.resource == "daemonsets"`)
 	p.define("pod", `variables.daemonSet ? object.spec.template : object`)
 	p.define("spec", `variables.pod.spec`)
+	p.define("path", `variables.daemonSet ? "/spec/template/spec" : "/spec"`)
 	p.define("labels", `variables.pod.?metadata.?labels.orValue({})`)
 	p.define("objectLabels", `object.metadata.?labels.orValue({})`)
 	p.define("podNamespace", `request.namespace`)

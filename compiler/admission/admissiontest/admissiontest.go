@@ -16,6 +16,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/version"
@@ -89,8 +90,24 @@ func Compile(p *admissionregistrationv1.MutatingAdmissionPolicy) (*Policy, error
 }
 
 // Mutate returns the object, a pod or a DaemonSet, after the policy's mutations
-// when it is created in the namespace, and what their evaluation cost.
+// when it is created in the namespace, and what their evaluation cost. It
+// evaluates twice, because the API server has two ways to show an object to an
+// expression, and fails where they differ.
 func (p *Policy) Mutate(ctx context.Context, object runtime.Object, namespace *corev1.Namespace) (out runtime.Object, cost int64, err error) {
+	if out, cost, err = p.mutate(ctx, object, namespace, false); err != nil {
+		return nil, 0, err
+	}
+	typed, _, err := p.mutate(ctx, object, namespace, true)
+	if err != nil {
+		return nil, 0, fmt.Errorf("with typed values: %w", err)
+	}
+	if !equality.Semantic.DeepEqual(out, typed) {
+		return nil, 0, fmt.Errorf("with typed values it becomes %v, otherwise %v", typed, out)
+	}
+	return out, cost, nil
+}
+
+func (p *Policy) mutate(ctx context.Context, object runtime.Object, namespace *corev1.Namespace, typed bool) (out runtime.Object, cost int64, err error) {
 	meta, ok := object.(metav1.Object)
 	if !ok {
 		return nil, 0, fmt.Errorf("%T has no metadata", object)
@@ -102,13 +119,16 @@ func (p *Policy) Mutate(ctx context.Context, object runtime.Object, namespace *c
 	out = object.DeepCopyObject()
 	out.GetObjectKind().SetGroupVersionKind(kind)
 	for _, m := range p.mutators {
-		interfaces := admission.NewObjectInterfacesFromScheme(p.scheme)
-		attributes := admission.NewAttributesRecord(out, nil, kind, namespace.Name, meta.GetName(), resource, "", admission.Create, &metav1.CreateOptions{}, false, &user.DefaultInfo{Name: "tester"})
+		lazy := admission.NewLazyObject(out)
+		lazy.UseSchemalessTypeRef = typed //nolint:staticcheck // The API server does so once a match condition was evaluated.
 		request := patch.Request{
-			MatchedResource:     resource,
-			VersionedAttributes: &admission.VersionedAttributes{Attributes: attributes, VersionedKind: kind, VersionedObject: admission.NewLazyObject(out)},
-			ObjectInterfaces:    interfaces,
-			Namespace:           namespace,
+			MatchedResource: resource,
+			VersionedAttributes: &admission.VersionedAttributes{
+				Attributes:    admission.NewAttributesRecord(out, nil, kind, namespace.Name, meta.GetName(), resource, "", admission.Create, &metav1.CreateOptions{}, false, &user.DefaultInfo{Name: "tester"}),
+				VersionedKind: kind, VersionedObject: lazy,
+			},
+			ObjectInterfaces: admission.NewObjectInterfacesFromScheme(p.scheme),
+			Namespace:        namespace,
 		}
 		budget := int64(celconfig.RuntimeCELCostBudget)
 		if out, err = patch.NewJSONPatcher(m).Patch(p.compiler.CreateContext(ctx), request, budget); err != nil {

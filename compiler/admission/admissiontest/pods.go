@@ -1,7 +1,10 @@
 package admissiontest
 
 import (
+	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -10,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-sched/kubectl-sched/internal/workload"
+	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 )
 
 // Admitted returns what the API server is asked to create for the workload: the
@@ -73,4 +77,52 @@ func SpecOf(object runtime.Object) *corev1.PodSpec {
 		return &d.Spec.Template.Spec
 	}
 	return &object.(*corev1.Pod).Spec
+}
+
+// Place writes a compiled placement into the pod spec of a pod or of a
+// DaemonSet's template, as a rendered template has it.
+func Place(object runtime.Object, after workload.PodFields) error {
+	spec := SpecOf(object)
+	spec.NodeSelector, spec.Affinity, spec.Tolerations, spec.TopologySpreadConstraints = after.NodeSelector, after.Affinity, after.Tolerations, after.TopologySpreadConstraints
+	spec.PriorityClassName, spec.PreemptionPolicy, spec.SchedulerName = after.PriorityClassName, after.PreemptionPolicy, after.SchedulerName
+	raw, err := json.Marshal(after.Raw)
+	if err != nil {
+		return fmt.Errorf("write the raw fields: %w", err)
+	}
+	if err := json.Unmarshal(raw, spec); err != nil {
+		return fmt.Errorf("write the raw fields: %w", err)
+	}
+	return nil
+}
+
+// Comparable returns what counts of the pod spec of an object as JSON values:
+// tolerations in order, because other parts of the API server append some, and
+// no token volumes, whose names are random; nil if it has no JSON form.
+func Comparable(object runtime.Object) map[string]any {
+	spec := SpecOf(object).DeepCopy()
+	slices.SortFunc(spec.Tolerations, func(a, b corev1.Toleration) int { return strings.Compare(a.String(), b.String()) })
+	token := func(name string) bool { return strings.HasPrefix(name, "kube-api-access-") }
+	spec.Volumes = slices.DeleteFunc(spec.Volumes, func(v corev1.Volume) bool { return token(v.Name) })
+	for i := range spec.Containers {
+		mounts := &spec.Containers[i].VolumeMounts
+		*mounts = slices.DeleteFunc(*mounts, func(m corev1.VolumeMount) bool { return token(m.Name) })
+	}
+	out, err := runtime.DefaultUnstructuredConverter.ToUnstructured(spec)
+	if err != nil {
+		return nil
+	}
+	return out
+}
+
+// Unfinished returns the subjects for which findings say that the plan is not
+// complete; the empty one if that is so for all. Errors that judge a complete
+// plan are left out.
+func Unfinished(findings diag.Findings) map[string]bool {
+	out := map[string]bool{}
+	for _, f := range findings {
+		if f.Severity == diag.Error && f.Rule != "compile/untolerated-taint" && f.Rule != "compile/topology-missing" {
+			out[f.Subject] = true
+		}
+	}
+	return out
 }
