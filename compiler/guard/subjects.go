@@ -19,7 +19,9 @@ func (p Pool) pods() Policy {
 		rules: []admissionv1.NamedRuleWithOperations{
 			rule("", []admissionv1.OperationType{admissionv1.Create, admissionv1.Update}, "pods", "pods/ephemeralcontainers", "pods/resize"),
 		},
-		conditions: p.conditions(p.exemptNamespaces(), p.exemptAccounts("object.spec"), requester(p.Exempt.Users, p.Exempt.Groups), mirrorPods()),
+		// Nearly all pods end at the first condition: the API server then looks at
+		// nothing else of the policy.
+		conditions: p.conditions(p.couldUse(), p.exemptNamespaces(), p.exemptAccounts("object.spec"), requester(p.Exempt.Users, p.Exempt.Groups), mirrorPods()),
 		variables: append(
 			p.podVariables("object.spec"),
 			variable("before", `request.operation == "UPDATE" ? oldObject.spec.?tolerations.orValue([]) : []`),

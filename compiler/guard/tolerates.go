@@ -47,6 +47,14 @@ func compares(t, value, taintValue string) string {
 	return cel.And(t+`.operator in ["Lt", "Gt"]`, fits, cel.Or(compare("Lt", "<"), compare("Gt", ">")))
 }
 
+// couldUse is the match condition that a pod could use the pool at all.
+func (p Pool) couldUse() admissionv1.MatchCondition {
+	return admissionv1.MatchCondition{Name: "could-use-the-pool", Expression: cel.Or(
+		cel.And(`request.operation == "CREATE"`, `object.spec.?nodeName.orValue("") != ""`),
+		fmt.Sprintf("object.spec.?tolerations.orValue([]).exists(t, %s)", tolerates("t", p.Taint)),
+	)}
+}
+
 // podVariables are the variables about a pod spec that expressions share.
 func (p Pool) podVariables(spec string) []admissionv1.Variable {
 	return []admissionv1.Variable{

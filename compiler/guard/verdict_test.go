@@ -285,3 +285,19 @@ func TestTolerates(t *testing.T) {
 		})
 	}
 }
+
+// BenchmarkPods is what a guard adds to the creation of a pod that has nothing to
+// do with the pool, and of one that is refused.
+func BenchmarkPods(b *testing.B) {
+	shop := guardtest.Namespace("shop", nil)
+	for name, subject := range map[string]*corev1.Pod{"plain": pod(nil), "refused": pod(tolerating(wildcard))} {
+		b.Run(name, func(b *testing.B) {
+			e := evaluator(b, gpu(), pods)
+			for b.Loop() {
+				if _, _, err := e.Complaints(b.Context(), guardtest.Pod(subject, nil, shop, anna)); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
