@@ -77,7 +77,7 @@ func (s *Screen) draw(b *strings.Builder) {
 	room := max(min(mostShown, height-2), 1)
 	lines := s.lines
 	if len(lines) > room {
-		lines = append(lines[:room-1:room-1], fmt.Sprintf("… and %d more", len(s.lines)-room+1))
+		lines = append(lines[:room-1:room-1], fmt.Sprintf("… and %d more lines", len(s.lines)-room+1))
 	}
 	for _, line := range lines {
 		b.WriteString(cut(printable(line), width-1) + "\n")

@@ -113,8 +113,11 @@ func (p *progress) show() {
 		return
 	}
 	var lines []string
+	// In the last column a terminal may begin a new line by itself.
+	options := report.Options{Width: report.WidthOf(p.app.ErrOut) - 1}
 	for _, r := range p.rollouts {
-		lines = append(lines, r.subject+": "+r.words)
+		text := options.Wrapped(r.subject + ": " + r.words)
+		lines = append(lines, strings.Split(text, "\n")...)
 	}
 	p.screen.Show(lines)
 }
