@@ -128,7 +128,8 @@ type intent struct {
 	prune   bool
 	targets []*target
 	objects []wantedObject
-	taints  []wantedTaint
+	nodes   []wantedMarks
+	pools   []PoolItem
 	// read are all workloads that were looked at, targets or not.
 	read []*workload.Workload
 	// undo and delete go by what is recorded; only apply looks at who else keeps
@@ -199,7 +200,7 @@ func (a *Applier) Prepare(ctx context.Context, r Request) (*ChangeSet, diag.Find
 	}
 	findings = append(findings, fs...)
 	findings = append(findings, r.Step.nextWrites(r.State.Set, in.scope, contentOf(in.objects), r.Plan.Changes)...)
-	in.taints = taintsOf(r.Plan)
+	in.nodes, in.pools = marksOf(r.Plan)
 	changes, fs, err := a.examine(ctx, in)
 	return changes, append(findings, fs...), err
 }

@@ -60,6 +60,8 @@ type ChangeSet struct {
 	source Source
 	// state is what the change set was computed against.
 	state *State
+	// pools are what the revision remembers of the pools whose nodes we write.
+	pools []PoolItem
 	// stateChanges says that the recorded scope or the last revision has to be
 	// written although no object changes.
 	stateChanges bool
@@ -121,17 +123,26 @@ func (c ObjectChange) Ref() string {
 	return ref(gk, c.Namespace, c.Name)
 }
 
-// NodeChange is what happens to one taint of one node.
+// NodeChange is what happens to one taint or label of one node.
 type NodeChange struct {
-	Name   string
-	UID    types.UID
-	Pool   string
-	Taint  corev1.Taint
-	Action Action
-	// Before and After are all taints of the node.
-	Before, After []corev1.Taint
-	Origins       []compiler.Origin
+	Name string
+	UID  types.UID
+	Pool string
+	// Taint is the taint that changes. Where a label does, it has no key, and Label
+	// is the label's key and Value what it is to be.
+	Taint        corev1.Taint
+	Label, Value string
+	Action       Action
+	Origins      []compiler.Origin
+
+	// node is the node as it is.
+	node *corev1.Node
+	// takeOver says that what somebody else put there makes way.
+	takeOver bool
 }
+
+// Mark returns the taint or label that changes.
+func (c NodeChange) Mark() Mark { return Mark{Taint: c.Taint, Label: c.Label, Value: c.Value} }
 
 // Conflict is a field that a policy asks for and somebody else owns.
 type Conflict struct {

@@ -31,19 +31,11 @@ func (c *ChangeSet) Comparisons() ([]Comparison, error) {
 		}
 	}
 	for _, group := range byNode(c.Nodes) {
-		before := group[0].Before
-		after := before
-		for _, change := range group {
-			after = withoutTaint(after, change.Taint)
-			if change.Action != Delete {
-				after = append(after, change.Taint)
-			}
+		shown, err := nodeComparison(c.Set, group)
+		if err != nil {
+			return nil, err
 		}
-		all = append(all, Comparison{
-			Name:   "v1.Node.." + group[0].Name,
-			Before: nodeObject(group[0].Name, before),
-			After:  nodeObject(group[0].Name, after),
-		})
+		all = append(all, shown)
 	}
 	for i := range c.Workloads {
 		change := &c.Workloads[i]
@@ -86,14 +78,6 @@ func (c ObjectChange) comparison() Comparison {
 		}
 	}
 	return shown
-}
-
-func nodeObject(name string, taints any) map[string]any {
-	object := map[string]any{"apiVersion": "v1", "kind": "Node", "metadata": map[string]any{"name": name}}
-	if list, _ := plain(taints).([]any); len(list) > 0 {
-		object["spec"] = map[string]any{"taints": list}
-	}
-	return object
 }
 
 // pruned returns a copy of the object without what every write changes.

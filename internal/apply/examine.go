@@ -74,6 +74,7 @@ func (a *Applier) examine(ctx context.Context, in *intent) (*ChangeSet, diag.Fin
 	if err := a.findDisruptions(ctx, changes); err != nil {
 		return nil, findings, err
 	}
+	changes.pools = in.pools
 	changes.stateChanges = stateChanges(in)
 	return changes, findings, nil
 }
@@ -85,7 +86,7 @@ func stateChanges(in *intent) bool {
 	if latest == nil {
 		return false
 	}
-	return latest.State != Complete || !sameScope(in.scope, in.state.Scope) || in.step != latest.Step
+	return latest.State != Complete || !sameScope(in.scope, in.state.Scope) || in.step != latest.Step || !samePools(in.pools, latest.Pools)
 }
 
 func sameScope(a, b Scope) bool {

@@ -3,54 +3,81 @@ package apply
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/pager"
 
 	"github.com/kubectl-sched/kubectl-sched/compiler"
+	"github.com/kubectl-sched/kubectl-sched/compiler/nodeexpr"
 	"github.com/kubectl-sched/kubectl-sched/policy"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 )
 
-// taintsAnnotation lists, on a node, which of its taints are ours: a JSON map
-// from the label of a set to its taints. Taints are one list to the API server,
-// with no owner for each, so we keep the books ourselves.
-const taintsAnnotation = "kubectl-sched.github.io/taints"
-
-// wantedTaint is a taint that the nodes of a pool are to have.
-type wantedTaint struct {
-	pool    string
-	taint   corev1.Taint
-	members []string
+// wantedMarks are the marks that the nodes of a pool are to have.
+type wantedMarks struct {
+	pool  string
+	marks []Mark
+	// members are the names of the nodes; those in yielded are not to have the
+	// pool's taint, since a pool within it taints them.
+	members, yielded []string
+	// selector picks nodes besides the members; nil for none.
+	selector []corev1.NodeSelectorTerm
+	// except are nodes that the selector does not speak of.
+	except  []string
 	origins []compiler.Origin
 }
 
-// taintsOf returns the taints that are ours to write: those of pools whose nodes
-// nobody else makes.
-func taintsOf(plan *compiler.Plan) []wantedTaint {
-	var wanted []wantedTaint
+// marksOf returns the marks that are ours to write, of pools whose nodes nobody
+// else makes, and what is to be remembered of those pools.
+func marksOf(plan *compiler.Plan) ([]wantedMarks, []PoolItem) {
+	var wanted []wantedMarks
+	var pools []PoolItem
 	for _, effect := range plan.Nodes {
-		if effect.ManagedBy == policy.ManagedLive && effect.Taint != nil {
-			wanted = append(wanted, wantedTaint{effect.Pool, *effect.Taint, effect.Members, effect.Origins})
+		if effect.ManagedBy != policy.ManagedLive {
+			continue
 		}
+		w := wantedMarks{pool: effect.Pool, members: effect.Members, yielded: effect.Yielded, origins: effect.Origins}
+		if effect.Taint != nil {
+			w.marks = append(w.marks, Mark{Taint: *effect.Taint})
+		}
+		for _, key := range slices.Sorted(maps.Keys(effect.Labels)) {
+			w.marks = append(w.marks, Mark{Label: key, Value: effect.Labels[key]})
+		}
+		wanted = append(wanted, w)
+		pools = append(pools, PoolItem{Name: effect.Pool, Selector: effect.Selector, Marks: w.marks, Origins: effect.Origins})
 	}
-	return wanted
+	return wanted, pools
 }
 
-// examineNodes compares the wanted taints with those on the nodes. A taint that
-// somebody else put there is never touched.
+// of returns the marks that the node is to have for the pool.
+func (w wantedMarks) of(node *corev1.Node) []Mark {
+	if !slices.Contains(w.members, node.Name) && (slices.Contains(w.except, node.Name) || !selected(w.selector, node)) {
+		return nil
+	}
+	if slices.Contains(w.yielded, node.Name) {
+		return slices.DeleteFunc(slices.Clone(w.marks), func(m Mark) bool { return m.Label == "" })
+	}
+	return w.marks
+}
+
+// selected reports whether the node meets any one of the terms.
+func selected(terms []corev1.NodeSelectorTerm, node *corev1.Node) bool {
+	return slices.ContainsFunc(terms, func(t corev1.NodeSelectorTerm) bool {
+		e, err := nodeexpr.FromTerm(t)
+		return err == nil && e.Matches(node.Labels, node.Name)
+	})
+}
+
+// examineNodes compares the wanted marks with those on the nodes. One that
+// somebody else put there is not touched, unless it is to be taken over.
 func (a *Applier) examineNodes(ctx context.Context, in *intent, cs *ChangeSet) (diag.Findings, error) {
 	known := slices.ContainsFunc(in.state.inForce(), func(r *Revision) bool { return len(r.Nodes) > 0 })
-	if len(in.taints) == 0 && !known {
+	if len(in.nodes) == 0 && !known {
 		return nil, nil
 	}
 	nodes, err := a.listNodes(ctx)
@@ -59,29 +86,32 @@ func (a *Applier) examineNodes(ctx context.Context, in *intent, cs *ChangeSet) (
 	}
 	var findings diag.Findings
 	for _, node := range nodes {
-		ours := taintsOfSet(node, in.state.Set)
+		kept := booksOf(node)
 		wanted := map[string]bool{}
-		for _, w := range in.taints {
-			if !slices.Contains(w.members, node.Name) {
-				continue
-			}
-			wanted[taintKey(w.taint)] = true
-			change, finding := compareTaint(node, ours, w)
-			if finding != nil {
-				findings = append(findings, *finding)
-			}
-			if change != nil {
-				cs.Nodes = append(cs.Nodes, *change)
+		for _, w := range in.nodes {
+			for _, m := range w.of(node) {
+				if wanted[m.key()] {
+					// Another pool asks for it as well.
+					continue
+				}
+				wanted[m.key()] = true
+				change, finding := a.compareMark(node, kept.of(in.state.Set, m), w, m)
+				if finding != nil {
+					findings = append(findings, *finding)
+				}
+				if change != nil {
+					cs.Nodes = append(cs.Nodes, *change)
+				}
 			}
 		}
-		for _, taint := range ours {
-			if wanted[taintKey(taint)] {
+		for _, h := range kept[in.state.Set.Label()] {
+			if wanted[h.mark.key()] {
 				continue
 			}
-			change := NodeChange{Name: node.Name, UID: node.UID, Pool: poolOf(in.state, node, taint), Taint: taint, Action: Delete, Before: node.Spec.Taints}
-			change.After = withoutTaint(node.Spec.Taints, taint)
+			change := newNodeChange(node, poolOf(in.state, node, h.mark), h.mark)
+			change.Action = Delete
 			if !in.prune {
-				change.Action, change.After = Keep, change.Before
+				change.Action = Keep
 			}
 			cs.Nodes = append(cs.Nodes, change)
 		}
@@ -105,47 +135,56 @@ func (a *Applier) listNodes(ctx context.Context) ([]*corev1.Node, error) {
 	return nodes, nil
 }
 
-// compareTaint says what has to be done for one taint on one node; nothing if
+func newNodeChange(node *corev1.Node, pool string, m Mark) NodeChange {
+	return NodeChange{Name: node.Name, UID: node.UID, Pool: pool, Taint: m.Taint, Label: m.Label, Value: m.Value, node: node}
+}
+
+// compareMark says what has to be done for one mark on one node; nothing if
 // somebody else already put it there.
-func compareTaint(node *corev1.Node, ours []corev1.Taint, w wantedTaint) (*NodeChange, *diag.Finding) {
-	change := &NodeChange{Name: node.Name, UID: node.UID, Pool: w.pool, Taint: w.taint, Origins: w.origins, Action: Create, Before: node.Spec.Taints}
-	at := slices.IndexFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.MatchTaint(&w.taint) })
-	isOurs := slices.ContainsFunc(ours, func(t corev1.Taint) bool { return t.MatchTaint(&w.taint) })
+func (a *Applier) compareMark(node *corev1.Node, ours *holding, w wantedMarks, m Mark) (*NodeChange, *diag.Finding) {
+	change := newNodeChange(node, w.pool, m)
+	change.Origins = w.origins
+	now, present := m.on(node)
 	switch {
-	case at < 0:
-	case isOurs && node.Spec.Taints[at].Value == w.taint.Value:
-		change.Action, change.After = Keep, change.Before
-		return change, nil
-	case isOurs:
+	case !present:
+		change.Action = Create
+	case ours != nil && now.is(m) && ours.mark.is(m):
+		change.Action = Keep
+	case ours != nil:
 		change.Action = Update
-	case node.Spec.Taints[at].Value == w.taint.Value:
+	case now.is(m):
 		return nil, nil
+	case a.ForceConflicts:
+		change.Action, change.takeOver = Update, true
 	default:
-		f := &diag.Finding{
-			Rule: "apply/taint-conflict", Severity: diag.Error, Subject: "Node " + node.Name,
-			Message: fmt.Sprintf("it has the taint %s, put there by somebody else, and pool %q asks for %s", node.Spec.Taints[at].ToString(), w.pool, w.taint.ToString()),
-			Fix:     &diag.Fix{Message: "remove that taint, or give the pool a taint with another key"},
-		}
-		if len(w.origins) > 0 {
-			f.Policy, f.Range = w.origins[0].Policy, w.origins[0].Range
-		}
-		return nil, f
+		f := markConflict(node, w, m, now)
+		return nil, &f
 	}
-	change.After = append(withoutTaint(node.Spec.Taints, w.taint), w.taint)
-	return change, nil
+	return &change, nil
 }
 
-// taintKey is what no two taints of a node share.
-func taintKey(t corev1.Taint) string { return t.Key + ":" + string(t.Effect) }
-
-func withoutTaint(taints []corev1.Taint, gone corev1.Taint) []corev1.Taint {
-	return slices.DeleteFunc(slices.Clone(taints), func(t corev1.Taint) bool { return t.MatchTaint(&gone) })
+// markConflict tells of a mark of somebody else's in the place of ours.
+func markConflict(node *corev1.Node, w wantedMarks, m, now Mark) diag.Finding {
+	f := diag.Finding{
+		Rule: "apply/taint-conflict", Severity: diag.Error, Subject: "Node " + node.Name,
+		Message: fmt.Sprintf("it has the %s, put there by somebody else, and pool %q asks for %s", now, w.pool, m),
+		Fix:     &diag.Fix{Message: "remove that taint, give the pool a taint with another key, or take it over with --force-conflicts"},
+	}
+	if m.Label != "" {
+		f.Rule = "apply/label-conflict"
+		f.Fix.Message = "remove that label, give the pool another one, or take it over with --force-conflicts"
+	}
+	if len(w.origins) > 0 {
+		f.Policy, f.Range = w.origins[0].Policy, w.origins[0].Range
+	}
+	return f
 }
 
-func poolOf(state *State, node *corev1.Node, taint corev1.Taint) string {
+// poolOf returns the pool that the mark was last put on the node for.
+func poolOf(state *State, node *corev1.Node, m Mark) string {
 	for _, r := range slices.Backward(state.Revisions) {
 		for _, item := range r.Nodes {
-			if item.Name == node.Name && taintKey(item.Taint) == taintKey(taint) {
+			if item.Name == node.Name && item.mark().key() == m.key() {
 				return item.Pool
 			}
 		}
@@ -153,119 +192,95 @@ func poolOf(state *State, node *corev1.Node, taint corev1.Taint) string {
 	return ""
 }
 
-// taintsOfSet returns which taints of the node are the set's.
-func taintsOfSet(node *corev1.Node, set Set) []corev1.Taint { return inventory(node)[set.Label()] }
-
-// inventory reads the annotation. One that cannot be read counts as none: then
-// nothing is ours, and nothing is taken away.
-func inventory(node *corev1.Node) map[string][]corev1.Taint {
-	var sets map[string][]corev1.Taint
-	if json.Unmarshal([]byte(node.Annotations[taintsAnnotation]), &sets) != nil {
-		return nil
+// recordedMarks are the marks that a revision had on nodes: those recorded for
+// each node, and on nodes that joined later what its pools ask for.
+func recordedMarks(r *Revision) []wantedMarks {
+	var wanted []wantedMarks
+	var then []string
+	for _, item := range r.Nodes {
+		i := slices.IndexFunc(wanted, func(w wantedMarks) bool { return w.pool == item.Pool && w.marks[0].is(item.mark()) })
+		if i < 0 {
+			i = len(wanted)
+			wanted = append(wanted, wantedMarks{pool: item.Pool, marks: []Mark{item.mark()}})
+		}
+		wanted[i].members = append(wanted[i].members, item.Name)
+		then = append(then, item.Name)
 	}
-	return sets
+	for _, p := range r.Pools {
+		wanted = append(wanted, wantedMarks{pool: p.Name, marks: p.Marks, selector: p.Selector, origins: p.Origins, except: then})
+	}
+	return wanted
 }
 
-// writeNode carries out the changes of one node, in one request that fails if
-// the node has changed meanwhile: kubelets and controllers write taints too.
-func (a *Applier) writeNode(ctx context.Context, set Set, changes []NodeChange) error {
-	name, uid := changes[0].Name, changes[0].UID
-	for attempt := 1; ; attempt++ {
-		node, err := a.Client.Kube.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			return nil
+// nodeDrifts compares the nodes with what the revision left on them, and finds
+// the nodes that have joined its pools since.
+func nodeDrifts(r *Revision, nodes map[string]*corev1.Node) []Drift {
+	var found []Drift
+	marked := map[string]bool{}
+	for _, item := range r.Nodes {
+		node, m := nodes[item.Name], item.mark()
+		marked[item.Name] = true
+		if node == nil {
+			// Nodes come and go; one that is gone needs no mark.
+			continue
 		}
-		if err != nil {
-			return fmt.Errorf("read node %s: %w", name, err)
+		now, present := m.on(node)
+		d := Drift{Subject: "Node " + item.Name, Field: m.field()}
+		switch {
+		case present && now.is(m):
+			continue
+		case node.UID != item.UID:
+			d.Message = fmt.Sprintf("it was made anew, without the %s of pool %q; apply again", m, item.Pool)
+		case present:
+			d.Message = fmt.Sprintf("the %s of pool %q has become %s; apply again", m, item.Pool, now)
+		default:
+			d.Message = fmt.Sprintf("the %s of pool %q is gone; apply again", m, item.Pool)
 		}
-		if node.UID != uid {
-			return fmt.Errorf("node %s: it was deleted and made anew meanwhile; run the command again", name)
-		}
-		ops, err := nodeOps(node, set, changes)
-		if err != nil {
-			return err
-		}
-		if len(ops) == 0 {
-			return nil
-		}
-		data, err := json.Marshal(append([]operation{atVersion(node.ResourceVersion)}, ops...))
-		if err != nil {
-			return fmt.Errorf("node %s: encode the patch: %w", name, err)
-		}
-		_, err = a.Client.Kube.CoreV1().Nodes().Patch(ctx, name, types.JSONPatchType, data, metav1.PatchOptions{FieldManager: a.manager()})
-		if err == nil || !isStale(err) || attempt == attempts {
-			if err != nil {
-				return fmt.Errorf("write the taints of node %s: %w", name, err)
-			}
-			return nil
+		found = append(found, d)
+	}
+	for _, name := range slices.Sorted(maps.Keys(nodes)) {
+		if !marked[name] {
+			found = append(found, newcomer(r, nodes[name])...)
 		}
 	}
+	return found
 }
 
-// nodeOps returns the patch that makes the node's taints, and our books of them,
-// what the changes say.
-func nodeOps(node *corev1.Node, set Set, changes []NodeChange) ([]operation, error) {
-	taints := slices.Clone(node.Spec.Taints)
-	sets := inventory(node)
-	if sets == nil {
-		sets = map[string][]corev1.Taint{}
-	}
-	ours := sets[set.Label()]
-	for _, change := range changes {
-		present := slices.ContainsFunc(taints, func(t corev1.Taint) bool { return t.MatchTaint(&change.Taint) })
-		mine := slices.ContainsFunc(ours, func(t corev1.Taint) bool { return t.MatchTaint(&change.Taint) })
-		switch change.Action {
-		case Create, Update:
-			if present && !mine {
-				continue
-			}
-			taints = append(withoutTaint(taints, change.Taint), change.Taint)
-			ours = append(withoutTaint(ours, change.Taint), change.Taint)
-		case Delete:
-			if mine {
-				taints = withoutTaint(taints, change.Taint)
-				ours = withoutTaint(ours, change.Taint)
+// newcomer returns what a node that the revision did not write lacks of what its
+// pools ask for.
+func newcomer(r *Revision, node *corev1.Node) []Drift {
+	var found []Drift
+	// Of two pools that ask for different values, one has its way.
+	satisfied := map[string]bool{}
+	for _, p := range r.Pools {
+		for _, m := range p.Marks {
+			if now, present := m.on(node); present && now.is(m) && selected(p.Selector, node) {
+				satisfied[m.key()] = true
 			}
 		}
 	}
-	if sets[set.Label()] = ours; len(ours) == 0 {
-		delete(sets, set.Label())
-	}
-	annotations := maps.Clone(node.Annotations)
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	delete(annotations, taintsAnnotation)
-	if len(sets) > 0 {
-		text, err := json.Marshal(sets)
-		if err != nil {
-			return nil, fmt.Errorf("node %s: encode the inventory of taints: %w", node.Name, err)
+	for _, p := range r.Pools {
+		if !selected(p.Selector, node) {
+			continue
 		}
-		annotations[taintsAnnotation] = string(text)
-	}
-	from := map[string]any{"spec": map[string]any{}, "metadata": map[string]any{}}
-	to := map[string]any{"spec": map[string]any{}, "metadata": map[string]any{}}
-	put := func(object map[string]any, part, field string, value any, empty bool) {
-		if !empty {
-			object[part].(map[string]any)[field] = plain(value)
+		for _, m := range p.Marks {
+			if !satisfied[m.key()] {
+				satisfied[m.key()] = true
+				found = append(found, Drift{Subject: "Node " + node.Name, Field: m.field(), Message: fmt.Sprintf("it joined pool %q after revision %d and lacks the %s; apply again", p.Name, r.Number, m)})
+			}
 		}
 	}
-	put(from, "spec", "taints", node.Spec.Taints, len(node.Spec.Taints) == 0)
-	put(to, "spec", "taints", taints, len(taints) == 0)
-	put(from, "metadata", "annotations", node.Annotations, len(node.Annotations) == 0)
-	put(to, "metadata", "annotations", annotations, len(annotations) == 0)
-	return difference(from, to), nil
+	return found
 }
 
-// taintWords says what has been done to the taints of one node.
-func taintWords(changes []NodeChange) string {
-	var words []string
-	for _, c := range changes {
-		if c.Action == Delete {
-			words = append(words, "freed of taint "+c.Taint.ToString())
-		} else {
-			words = append(words, "tainted "+c.Taint.ToString())
+// samePools reports whether two revisions' pools ask the same of the same nodes.
+func samePools(a, b []PoolItem) bool {
+	strip := func(pools []PoolItem) []PoolItem {
+		pools = slices.Clone(pools)
+		for i := range pools {
+			pools[i].Origins = nil
 		}
+		return pools
 	}
-	return strings.Join(words, ", ")
+	return same(plain(strip(a)), plain(strip(b)))
 }

@@ -57,8 +57,11 @@ type Revision struct {
 	// Objects are the objects of our making, in the order in which they are
 	// written.
 	Objects []ObjectItem `json:"objects,omitempty"`
-	// Nodes are the nodes with taints of ours, sorted by name.
+	// Nodes are the taints and labels of ours on nodes, sorted by the node's name.
 	Nodes []NodeItem `json:"nodes,omitempty"`
+	// Pools are the pools whose nodes we write, sorted by name. Revisions of older
+	// versions have none.
+	Pools []PoolItem `json:"pools,omitempty"`
 
 	// parts is how many ConfigMaps hold it; 0 if it is not stored yet.
 	parts int
@@ -113,12 +116,26 @@ func (o ObjectItem) unstructured() *unstructured.Unstructured {
 // Ref names the object as ObjectChange.Ref does.
 func (o ObjectItem) Ref() string { return objectRef(o.unstructured()) }
 
-// NodeItem is a taint of ours on one node.
+// NodeItem is a taint or a label of ours on one node.
 type NodeItem struct {
-	Name  string       `json:"name"`
-	UID   types.UID    `json:"uid"`
-	Pool  string       `json:"pool"`
-	Taint corev1.Taint `json:"taint"`
+	Name string    `json:"name"`
+	UID  types.UID `json:"uid"`
+	Pool string    `json:"pool"`
+	// Taint has no key where it is a label.
+	Taint corev1.Taint `json:"taint,omitzero"`
+	Label string       `json:"label,omitempty"`
+	Value string       `json:"value,omitempty"`
+}
+
+func (i NodeItem) mark() Mark { return Mark{Taint: i.Taint, Label: i.Label, Value: i.Value} }
+
+// PoolItem is a pool whose nodes we write.
+type PoolItem struct {
+	Name string `json:"name"`
+	// Selector describes its nodes: they meet any one of the terms.
+	Selector []corev1.NodeSelectorTerm `json:"selector"`
+	Marks    []Mark                    `json:"marks"`
+	Origins  []compiler.Origin         `json:"origins,omitempty"`
 }
 
 // records maps the UIDs of the items to their records.

@@ -120,7 +120,7 @@ func (a *Applier) Run(ctx context.Context, cs *ChangeSet, o RunOptions) (Outcome
 func (a *Applier) revision(ctx context.Context, cs *ChangeSet) *Revision {
 	r := &Revision{
 		Format: revisionFormat, Number: cs.Revision, Cause: cs.Cause, By: a.user(ctx), Tool: a.Tool,
-		Started: a.now().UTC().Truncate(time.Second), Scope: cs.Scope, Step: cs.Step, Source: cs.source,
+		Started: a.now().UTC().Truncate(time.Second), Scope: cs.Scope, Step: cs.Step, Source: cs.source, Pools: cs.pools,
 	}
 	mentioned := map[string]bool{}
 	for i := range cs.Workloads {
@@ -143,7 +143,7 @@ func (a *Applier) revision(ctx context.Context, cs *ChangeSet) *Revision {
 	}
 	for _, n := range cs.Nodes {
 		if n.Action != Delete {
-			r.Nodes = append(r.Nodes, NodeItem{Name: n.Name, UID: n.UID, Pool: n.Pool, Taint: n.Taint})
+			r.Nodes = append(r.Nodes, NodeItem{Name: n.Name, UID: n.UID, Pool: n.Pool, Taint: n.Taint, Label: n.Label, Value: n.Value})
 		}
 	}
 	return r
@@ -286,7 +286,7 @@ func (r *run) nodes(ctx context.Context, groups [][]NodeChange) error {
 		r.mu.Lock()
 		r.outcome.Nodes++
 		r.mu.Unlock()
-		r.wrote("Node "+groups[i][0].Name, groups[i][0].Action, taintWords(groups[i]))
+		r.wrote("Node "+groups[i][0].Name, groups[i][0].Action, markWords(groups[i]))
 		return nil
 	})
 }

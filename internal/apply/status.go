@@ -69,9 +69,9 @@ func (s *Status) Drifted() bool {
 }
 
 // Status compares the cluster with what the revisions in force left there. It
-// needs nothing but the cluster; of pools it knows those that the set taints.
+// needs nothing but the cluster; of pools it knows those whose nodes the set writes.
 func (a *Applier) Status(ctx context.Context, state *State) (*Status, error) {
-	poolOf := taintedPools(state.Latest())
+	poolOf := writtenPools(state.Latest())
 	status := &Status{Set: state.Set, Scope: state.Scope, Revision: state.Latest()}
 	items := state.items()
 	var changes []*WorkloadChange
@@ -122,8 +122,8 @@ func (a *Applier) Status(ctx context.Context, state *State) (*Status, error) {
 	return status, nil
 }
 
-// taintedPools names the pools of the nodes that the revision tainted.
-func taintedPools(r *Revision) func(node string) string {
+// writtenPools names the pools of the nodes that the revision wrote.
+func writtenPools(r *Revision) func(node string) string {
 	pools := map[string]string{}
 	if r != nil {
 		for _, n := range r.Nodes {
@@ -168,7 +168,7 @@ func drifts(state *State, item Item, w *workload.Workload) []Drift {
 	return found
 }
 
-// otherDrifts compares our objects and taints with the cluster.
+// otherDrifts compares our objects and our nodes with the cluster.
 func (a *Applier) otherDrifts(ctx context.Context, state *State, status *Status) error {
 	latest := state.Latest()
 	if latest == nil {
@@ -179,23 +179,14 @@ func (a *Applier) otherDrifts(ctx context.Context, state *State, status *Status)
 		return err
 	}
 	status.Drifts = append(status.Drifts, drifts...)
-	if len(latest.Nodes) == 0 {
+	if len(latest.Nodes) == 0 && len(latest.Pools) == 0 {
 		return nil
 	}
 	nodes, err := a.nodesByName(ctx)
 	if err != nil {
 		return err
 	}
-	for _, item := range latest.Nodes {
-		node := nodes[item.Name]
-		if node == nil {
-			// Nodes come and go; one that is gone needs no taint.
-			continue
-		}
-		if !slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return sameTaint(t, item.Taint) }) {
-			status.Drifts = append(status.Drifts, Drift{Subject: "Node " + item.Name, Field: ".spec.taints", Message: fmt.Sprintf("the taint %s of pool %q is gone; apply again", item.Taint.ToString(), item.Pool)})
-		}
-	}
+	status.Drifts = append(status.Drifts, nodeDrifts(latest, nodes)...)
 	return nil
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-sched/kubectl-sched/internal/workload"
@@ -68,7 +67,7 @@ func (a *Applier) PrepareUndo(ctx context.Context, state *State, to *Revision) (
 	for _, o := range to.Objects {
 		in.objects = append(in.objects, wantedObject{object: o.unstructured(), origins: o.Origins})
 	}
-	in.taints = recordedTaints(to.Nodes)
+	in.nodes, in.pools = recordedMarks(to), to.Pools
 
 	changes, fs, err := a.examine(ctx, in)
 	findings = append(findings, fs...)
@@ -148,19 +147,3 @@ func replay(f ownership.Field, now any) any {
 	}
 	return result
 }
-
-// recordedTaints groups the recorded taints by pool and taint.
-func recordedTaints(items []NodeItem) []wantedTaint {
-	var wanted []wantedTaint
-	for _, item := range items {
-		i := slices.IndexFunc(wanted, func(w wantedTaint) bool { return w.pool == item.Pool && sameTaint(w.taint, item.Taint) })
-		if i < 0 {
-			i = len(wanted)
-			wanted = append(wanted, wantedTaint{pool: item.Pool, taint: item.Taint})
-		}
-		wanted[i].members = append(wanted[i].members, item.Name)
-	}
-	return wanted
-}
-
-func sameTaint(a, b corev1.Taint) bool { return taintKey(a) == taintKey(b) && a.Value == b.Value }

@@ -41,7 +41,13 @@ func changeFields(cluster string, c *apply.ChangeSet) map[string]any {
 		objects = append(objects, map[string]any{"object": o.Ref(), "action": o.Action})
 	}
 	for _, n := range c.Nodes {
-		objects = append(objects, map[string]any{"object": "Node " + n.Name, "action": n.Action, "taint": n.Taint.ToString(), "pool": n.Pool})
+		object := map[string]any{"object": "Node " + n.Name, "action": n.Action, "pool": n.Pool}
+		if n.Label != "" {
+			object["label"] = n.Label + "=" + n.Value
+		} else {
+			object["taint"] = n.Taint.ToString()
+		}
+		objects = append(objects, object)
 	}
 	for _, change := range c.Workloads {
 		objects = append(objects, map[string]any{

@@ -5,8 +5,6 @@ import (
 	"io"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/kubectl-sched/kubectl-sched/internal/apply"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 )
@@ -31,18 +29,7 @@ func ChangeSummary(c *apply.ChangeSet) []string {
 			lines = append(lines, fmt.Sprintf("%s %s", o.Action, o.Ref()))
 		}
 	}
-	for _, n := range c.Nodes {
-		switch n.Action {
-		case apply.Create, apply.Update:
-			line := fmt.Sprintf("taint Node %s with %s (pool %s)", n.Name, n.Taint.ToString(), n.Pool)
-			if n.Taint.Effect == corev1.TaintEffectNoExecute {
-				line += ", which evicts the pods that do not tolerate it"
-			}
-			lines = append(lines, line)
-		case apply.Delete:
-			lines = append(lines, fmt.Sprintf("take the taint %s off Node %s", n.Taint.ToString(), n.Name))
-		}
-	}
+	lines = append(lines, nodeLines(c)...)
 	return lines
 }
 
@@ -119,13 +106,13 @@ func ChangeEffects(w io.Writer, c *apply.ChangeSet, o Options) error {
 		switch n.Action {
 		case apply.Create, apply.Update:
 			t.heading("Node "+n.Name, diag.Pos{})
-			b.WriteString("  " + t.style.paint(green, "+ taint "+n.Taint.ToString()) + "\n")
+			b.WriteString("  " + t.style.paint(green, "+ "+n.Mark().String()) + "\n")
 			for _, origin := range n.Origins {
 				fmt.Fprintf(&b, "    from: pool %q at %s\n", n.Pool, o.pos(origin.Range.Start))
 			}
 		case apply.Delete:
 			t.heading("Node "+n.Name, diag.Pos{})
-			b.WriteString("  " + t.style.paint(red, "- taint "+n.Taint.ToString()) + "\n")
+			b.WriteString("  " + t.style.paint(red, "- "+n.Mark().String()) + "\n")
 		}
 	}
 	_, err := io.WriteString(w, b.String())

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -62,10 +63,20 @@ func holdings(r *apply.Revision) string {
 	if len(r.Objects) > 0 {
 		parts = append(parts, plural(len(r.Objects), "object"))
 	}
-	if len(r.Nodes) > 0 {
-		parts = append(parts, plural(len(r.Nodes), "node"))
+	if nodes := writtenNodes(r); len(nodes) > 0 {
+		parts = append(parts, plural(len(nodes), "node"))
 	}
 	return strings.Join(parts, ", ")
+}
+
+// writtenNodes names the nodes with taints or labels of the revision, sorted.
+func writtenNodes(r *apply.Revision) []string {
+	var names []string
+	for _, n := range r.Nodes {
+		names = append(names, n.Name)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 func revisionDocuments(state *apply.State) []revisionDocument {
@@ -78,9 +89,7 @@ func revisionDocuments(state *apply.State) []revisionDocument {
 		for _, o := range r.Objects {
 			d.Objects = append(d.Objects, o.Ref())
 		}
-		for _, n := range r.Nodes {
-			d.Nodes = append(d.Nodes, n.Name)
-		}
+		d.Nodes = writtenNodes(r)
 		list = append(list, d)
 	}
 	return list

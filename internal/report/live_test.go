@@ -48,7 +48,8 @@ func TestChangeSummary(t *testing.T) {
 		"restarts 2 workloads (4 pods): Deployment shop/web, Deployment shop/old; PodDisruptionBudgets: shop/web",
 		"  PodDisruptionBudget shop/web covers Deployment shop/web and allows 1 disruption now",
 		"create PriorityClass urgent",
-		"taint Node gpu-1 with pool=gpu:NoSchedule (pool gpu)",
+		"gives Node gpu-1 taint pool=gpu:NoSchedule (pool gpu)",
+		"  nodes that join pool gpu later get it by applying again; until then they lack it",
 	}
 	if d := cmp.Diff(want, report.ChangeSummary(changes())); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
