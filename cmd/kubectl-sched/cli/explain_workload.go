@@ -34,8 +34,10 @@ func (f *explainFlags) toWorkloadOptions(a *app, args []string) (*explainWorkloa
 	if err != nil {
 		return nil, err
 	}
-	if f.config.Namespace != nil {
-		ref.namespace = *f.config.Namespace
+	// Manifests are looked through whole; what runs is looked up as kubectl does.
+	if ref.namespace = p.flagNamespace(); p.live {
+		ref.namespace = contextNamespace(f.config)
+		p.explained = ref.namespace
 	}
 	return &explainWorkloadOptions{app: a, pipeline: p, format: format, ref: ref}, nil
 }
@@ -219,8 +221,11 @@ func (r workloadRef) find(workloads []*workload.Workload) ([]*workload.Workload,
 		return found, nil
 	}
 	asked := r.kind + "/" + r.name
-	if slices.Contains(names, asked) {
-		return nil, fmt.Errorf("there is no %s in namespace %q", asked, r.namespace)
+	if slices.Contains(names, asked) || len(names) == 0 {
+		if r.namespace == "" {
+			return nil, fmt.Errorf("there is no %s: nothing with a pod template was read", asked)
+		}
+		return nil, fmt.Errorf("there is no %s in namespace %q; choose another with --namespace", asked, r.namespace)
 	}
 	if near, ok := diag.Nearest(asked, names); ok {
 		return nil, fmt.Errorf("there is no %s among the %s; did you mean %s?", asked, count(len(workloads), "workload", "workloads"), near)

@@ -127,7 +127,7 @@ func (p *pipeline) compileLive(ctx context.Context, placement *policy.Placement,
 	findings = append(findings, fs...)
 	if !step.Admission() {
 		// Admission is for what comes tomorrow as well.
-		findings = append(findings, unmatched(placement, []clusterPlan{{Plan: plan}})...)
+		findings = append(findings, unmatched(placement, []clusterPlan{{Plan: plan, Workloads: workloads}}, p.extentOf())...)
 	}
 	return &livePlan{
 		cluster: target, placement: placement, step: step, everywhere: p.everywhere, client: client, kinds: kinds, state: state, scope: scope, plan: plan,

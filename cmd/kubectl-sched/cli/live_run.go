@@ -94,6 +94,8 @@ func (r *liveRun) finish(ctx context.Context, changes *apply.ChangeSet, outcome 
 		r.app.say(r.app.Out, "set %s is at revision %d, and some of it was refused: %s", changes.Set.Name, outcome.Revision, counts(outcome))
 	case options.Forget:
 		r.app.say(r.app.Out, "set %s deleted: %s", changes.Set.Name, counts(outcome))
+	case outcome.Unchanged && outcome.Revision == 0:
+		r.app.say(r.app.Out, "set %s is empty: no policy holds for anything in its scope, and nothing was written", changes.Set.Name)
 	case outcome.Unchanged:
 		r.app.say(r.app.Out, "set %s unchanged (revision %d)", changes.Set.Name, outcome.Revision)
 	default:

@@ -54,10 +54,10 @@ func TestUnmatched(t *testing.T) {
 		}
 		return names
 	}
-	if diff := cmp.Diff([]string{"nowhere"}, names(unmatched(placement, plans))); diff != "" {
+	if diff := cmp.Diff([]string{"nowhere"}, names(unmatched(placement, plans, extent{}))); diff != "" {
 		t.Errorf("over all clusters (-want +got):\n%s", diff)
 	}
-	if got := names(unmatched(placement, plans[:1])); got != nil {
+	if got := names(unmatched(placement, plans[:1], extent{})); got != nil {
 		t.Errorf("one cluster of two was judged: %v", got)
 	}
 }

@@ -1,0 +1,115 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/kubectl-sched/kubectl-sched/compiler"
+	"github.com/kubectl-sched/kubectl-sched/internal/workload"
+	"github.com/kubectl-sched/kubectl-sched/policy"
+	"github.com/kubectl-sched/kubectl-sched/policy/diag"
+)
+
+// compilePlans loads, reads and compiles for every targeted cluster. Clusters
+// that come out the same share one entry. With an Error among the findings the
+// plans are incomplete and nothing may be written.
+//
+// A policy that matches no workload in any of the clusters is a Warning.
+func (p *pipeline) compilePlans(ctx context.Context) ([]clusterPlan, diag.Findings, error) {
+	placement, findings := p.loadPlacement(ctx)
+	if placement == nil {
+		return nil, findings, nil
+	}
+	targets, err := p.targets(placement)
+	if err != nil {
+		return nil, nil, err
+	}
+	set, fs := p.readWorkloads(ctx, placement)
+	findings = append(findings, fs...)
+	if fs.HasErrors() {
+		return nil, findings.Sort(), nil
+	}
+	p.workloads = set.Workloads
+	var plans []clusterPlan
+	for _, target := range orNone(targets) {
+		workloads := set.Workloads
+		if p.live {
+			workloads, fs = p.liveWorkloads(ctx, placement, target)
+			findings = append(findings, fs...)
+			if fs.HasErrors() {
+				continue
+			}
+			p.workloads = append(p.workloads, workloads...)
+		}
+		plan, fs := p.compileFor(ctx, placement, target, workloads)
+		findings = append(findings, fs...)
+		if plan != nil {
+			plans = append(plans, clusterPlan{Clusters: nameOf(target), Plan: plan, Surface: p.surfaceOf(target, policy.SurfaceRender), Workloads: workloads})
+		}
+	}
+	if p.live || p.manifests.given() {
+		findings = append(findings, unmatched(placement, plans, p.extentOf())...)
+	}
+	return collapse(plans), findings.Sort(), ctx.Err()
+}
+
+// compileFor compiles the workloads for one cluster, nil for the only, nameless
+// one. The plan is nil if the cluster's facts cannot be read.
+func (p *pipeline) compileFor(ctx context.Context, placement *policy.Placement, target *policy.Cluster, workloads []*workload.Workload) (*compiler.Plan, diag.Findings) {
+	caps, findings := p.capabilities(ctx, target)
+	if findings.HasErrors() {
+		return nil, findings
+	}
+	request := compiler.Request{
+		Placement:    placement,
+		Workloads:    workloads,
+		Capabilities: caps,
+		Surface:      p.surfaceOf(target, policy.SurfaceRender),
+		Set:          p.setName,
+		Now:          p.app.now(),
+	}
+	plan, fs := compiler.Compile(request)
+	if p.judge != nil {
+		fs = append(fs, p.judge(request, plan)...)
+	}
+	return plan, append(findings, fs...)
+}
+
+// orNone returns pointers to the clusters, or one nil for no clusters.
+func orNone(clusters []policy.Cluster) []*policy.Cluster {
+	if len(clusters) == 0 {
+		return []*policy.Cluster{nil}
+	}
+	pointers := make([]*policy.Cluster, len(clusters))
+	for i := range clusters {
+		pointers[i] = &clusters[i]
+	}
+	return pointers
+}
+
+func nameOf(c *policy.Cluster) []string {
+	if c == nil {
+		return nil
+	}
+	return []string{c.Name}
+}
+
+// targets returns the clusters to compile for: none for a document without a
+// clusters block (which is one compilation all the same).
+func (p *pipeline) targets(placement *policy.Placement) ([]policy.Cluster, error) {
+	names := make([]string, len(placement.Clusters))
+	for i, c := range placement.Clusters {
+		names[i] = c.Name
+	}
+	switch {
+	case p.cluster == "" || p.cluster == allClusters:
+		return placement.Clusters, nil
+	case len(names) == 0:
+		return nil, usageError{fmt.Errorf("--cluster %q: the policies have no clusters block", p.cluster)}
+	}
+	c := placement.Cluster(p.cluster)
+	if c == nil {
+		return nil, usageError{fmt.Errorf("--cluster %q: there is no such cluster; %s", p.cluster, didYouMean(p.cluster, append(names, allClusters)))}
+	}
+	return []policy.Cluster{*c}, nil
+}
