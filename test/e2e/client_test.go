@@ -112,26 +112,40 @@ func readManifests(data []byte) ([]*unstructured.Unstructured, error) {
 // create creates the object as "kubectl create" does, together with the namespace
 // that it names if that is missing.
 func (c *client) create(ctx context.Context, object *unstructured.Unstructured) error {
+	_, err := c.put(ctx, object, func(r dynamic.ResourceInterface) (*unstructured.Unstructured, error) {
+		return r.Create(ctx, object, metav1.CreateOptions{FieldManager: "kubectl-create"})
+	})
+	return err
+}
+
+// apply applies the object as the field manager, without force, and returns it as
+// it is then.
+func (c *client) apply(ctx context.Context, object *unstructured.Unstructured, manager string) (*unstructured.Unstructured, error) {
+	return c.put(ctx, object, func(r dynamic.ResourceInterface) (*unstructured.Unstructured, error) {
+		return r.Apply(ctx, object.GetName(), object, metav1.ApplyOptions{FieldManager: manager})
+	})
+}
+
+// put writes the object into the namespace that it names, which is made if that
+// is missing, or into the client's own.
+func (c *client) put(ctx context.Context, object *unstructured.Unstructured, write func(dynamic.ResourceInterface) (*unstructured.Unstructured, error)) (*unstructured.Unstructured, error) {
 	mapping, err := c.mapping(ctx, object.GroupVersionKind())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
 		if object.GetNamespace() == "" {
 			object.SetNamespace(c.namespace)
 		}
 		if err := c.ensureNamespace(ctx, object.GetNamespace()); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	_, err = c.resource(mapping, object.GetNamespace()).Create(ctx, object, metav1.CreateOptions{FieldManager: "kubectl-create"})
-	if err != nil {
-		return err
+	live, err := write(c.resource(mapping, object.GetNamespace()))
+	if err == nil && object.GetKind() == "CustomResourceDefinition" {
+		err = c.established(ctx, object.GetName())
 	}
-	if object.GetKind() == "CustomResourceDefinition" {
-		return c.established(ctx, object.GetName())
-	}
-	return nil
+	return live, err
 }
 
 // refused waits until admission refuses the object, for a reason with the text in
