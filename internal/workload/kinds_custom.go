@@ -3,6 +3,13 @@ package workload
 // customKinds are the custom kinds that we know. What each can carry is what
 // its CustomResourceDefinition has; a field that only some released versions
 // have is left out, and a user who has it says so under "kinds".
+//
+// Read were, in August 2026: Strimzi 1.3 (and v1beta2 of it, which still had
+// ZooKeeper), KubeRay's ray.io/v1, JobSet's v1alpha2, LeaderWorkerSet's v1,
+// mpi-operator's v2beta1, postgres-operator 2.0 of Zalando, and Kubeflow
+// Trainer's v1alpha1. Not here are Trainer's TrainJob, whose placement is in
+// patches of which each manager has its own, and ClusterTrainingRuntime, which
+// is in no namespace.
 func customKinds() []kindRow {
 	var rows []kindRow
 	rows = append(rows, rolloutKinds()...)
@@ -21,6 +28,7 @@ func rolloutKinds() []kindRow {
 			names:     inGroup("leaderworkerset.x-k8s.io", "LeaderWorkerSet"),
 			templates: []templateRow{{sort: "leader", spec: "spec.leaderWorkerTemplate.leaderTemplate.spec"}, {sort: "worker", spec: "spec.leaderWorkerTemplate.workerTemplate.spec"}},
 			podLabels: map[string]string{"leaderworkerset.sigs.k8s.io/name": "{name}"},
+			revision:  "leaderworkerset.sigs.k8s.io/template-revision-hash",
 		},
 		{
 			// Knative takes these only where the operator has switched them on.
@@ -53,10 +61,20 @@ func batchKinds() []kindRow {
 			names:     inGroup("ray.io", "RayJob"),
 			templates: append(ray("spec.rayClusterSpec"), templateRow{sort: "submitter", spec: "spec.submitterPodTemplate.spec"}),
 		},
+		{
+			names:     inGroup("ray.io", "RayCronJob"),
+			templates: append(ray("spec.jobTemplate.rayClusterSpec"), templateRow{sort: "submitter", spec: "spec.jobTemplate.submitterPodTemplate.spec"}),
+		},
 		{names: inGroup("ray.io", "RayService"), templates: ray("spec.rayClusterConfig")},
+		{
+			// The operator of v2beta1 tells launcher and workers apart by another
+			// label than the one of v1, so that neither is sure to be there.
+			names: inGroup("kubeflow.org", "MPIJob"), templates: one("spec.mpiReplicaSpecs.*.template.spec"), immutable: true,
+			podLabels: map[string]string{"training.kubeflow.org/job-name": "{name}"},
+		},
 	}
 	for kind, field := range map[string]string{
-		"PyTorchJob": "pytorchReplicaSpecs", "TFJob": "tfReplicaSpecs", "MPIJob": "mpiReplicaSpecs", "XGBoostJob": "xgbReplicaSpecs",
+		"PyTorchJob": "pytorchReplicaSpecs", "TFJob": "tfReplicaSpecs", "XGBoostJob": "xgbReplicaSpecs",
 		"PaddleJob": "paddleReplicaSpecs", "JAXJob": "jaxReplicaSpecs", "MXJob": "mxReplicaSpecs",
 	} {
 		rows = append(rows, kindRow{
