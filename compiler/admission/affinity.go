@@ -70,7 +70,7 @@ func (p *program) hard(s Set, side side) {
 		return
 	}
 	p.define(name+"Own", `variables.spec.?affinity.?%s.?requiredDuringSchedulingIgnoredDuringExecution.orValue([])`, side.field)
-	p.define(name+"Asked", "%s.flatten()", lines(append([]string{noTerms}, wishes...)))
+	p.define(name+"Asked", "%s.flatten()", p.list(name+"Asked", append([]string{noTerms}, wishes...)))
 	p.define(name+"Canonical", "[variables.%[1]sOwn, dyn(variables.%[1]sAsked)].map(l, l.map(t,\n      %[2]s))", name, canonicalTerm)
 	p.define(name+"Added", `variables.%[1]sAsked.transformList(i, t,
     !(variables.%[1]sCanonical[0] + variables.%[1]sCanonical[1].slice(0, i)).exists(o, sets.equivalent(o, variables.%[1]sCanonical[1][i])), t)`, name)
@@ -87,7 +87,7 @@ func (p *program) soft(s Set, side side) {
 		return
 	}
 	p.define(name+"Own", `variables.spec.?affinity.?%s.?preferredDuringSchedulingIgnoredDuringExecution.orValue([])`, side.field)
-	p.define(name+"Asked", "%s.flatten()", lines(append([]string{noTerms}, wishes...)))
+	p.define(name+"Asked", "%s.flatten()", p.list(name+"Asked", append([]string{noTerms}, wishes...)))
 	p.define(name+"Canonical", "[variables.%[1]sOwn, dyn(variables.%[1]sAsked)].map(l, l.map(w, w.podAffinityTerm).map(t,\n      %[2]s))", name, canonicalTerm)
 	p.define(name+"Summed", `variables.%[1]sAsked.transformList(i, w, [100, variables.%[1]sAsked.transformList(j, o,
       sets.equivalent(variables.%[1]sCanonical[1][i], variables.%[1]sCanonical[1][j]), int(o.weight)).sum()].min())`, name)

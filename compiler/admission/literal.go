@@ -93,6 +93,25 @@ func elements(values []any) (texts []string, kind string) {
 // texts returns the literal of a list of strings.
 func texts(list []string) string { return cel.List(list) }
 
+// chunk is how many choices stand in one expression at most: the API server's
+// type checker takes time with the square of them.
+const chunk = 16
+
+// list returns the list of expressions, one a line; a long one is put together
+// from variables, each with a part of it.
+func (p *program) list(name string, elements []string) string {
+	if len(elements) <= chunk {
+		return lines(elements)
+	}
+	var parts []string
+	for part := range slices.Chunk(elements, chunk) {
+		variable := fmt.Sprintf("%s_part_%d", name, len(parts))
+		p.define(variable, "%s", lines(part))
+		parts = append(parts, "variables."+variable)
+	}
+	return "(" + strings.Join(parts, " + ") + ")"
+}
+
 // lines returns a list of expressions, one a line.
 func lines(elements []string) string {
 	if len(elements) == 0 {

@@ -22,6 +22,9 @@ func requirement(r nodeexpr.Requirement) string {
 	return fmt.Sprintf("[[%s, %s], %s]", cel.Quote(key), cel.Quote(string(r.Operator)), texts(r.Values))
 }
 
+// none is an empty list of numbers, which says its type.
+const none = "[0].filter(i, false)"
+
 const (
 	// termRequirements turns a term of the API, t, into requirements.
 	termRequirements = `t.?matchExpressions.orValue([]).map(r, [[string(r.key), string(r.operator)], r.?values.orValue([]).map(v, string(v)).distinct().sort()])
@@ -54,7 +57,7 @@ func (p *program) nodeLabels(s Set) {
 	for _, l := range s.NodeLabels {
 		rows = append(rows, either(l.When, texts([]string{l.Key, l.Value}), "[]"))
 	}
-	p.define("nodeLabelsAsked", "%s.filter(l, l.size() > 0)", lines(rows))
+	p.define("nodeLabelsAsked", "%s.filter(l, l.size() > 0)", p.list("nodeLabelsAsked", rows))
 	p.define("nodeLabelsAdded", `variables.nodeLabelsAsked.transformList(i, l,
   !(l[0] in variables.spec.?nodeSelector.orValue({})) && !variables.nodeLabelsAsked.slice(0, i).exists(o, o[0] == l[0]), l)`)
 	p.changes("nodeSelector", "variables.nodeLabelsAdded.size() > 0")
@@ -80,16 +83,18 @@ func (p *program) required(s Set) {
 	}
 	p.define("requirements", "%s", lines(rows))
 	p.define("implied", "%s", "["+strings.Join(implied, ", ")+"]")
-	p.define("requiredMet", `variables.requiredOwnTerms.map(t, variables.requirements.transformList(i, r,
-      (t + variables.nodeLabels).exists(q, %s), i))`, implies)
-
-	var singles []string
+	singles, chosen := []string{none}, []string{"variables.requiredAsked"}
 	for i, x := range t.Expressions {
 		if len(x.Alternatives) == 1 {
 			singles = append(singles, either(s.Required.When[i], numbers(x.Alternatives[0]), "[]"))
+		} else {
+			chosen = append(chosen, either(s.Required.When[i], numbers(slices.Concat(x.Alternatives...)), "[]"))
 		}
 	}
-	p.define("requiredAsked", "%s.flatten().distinct().sort()", lines(append([]string{"[0].filter(i, false)"}, singles...)))
+	p.define("requiredAsked", "%s.flatten().distinct().sort()", p.list("requiredAsked", singles))
+	p.define("requiredRelevant", "%s.flatten().distinct()", p.list("requiredRelevant", chosen))
+	p.define("requiredMet", `variables.requiredOwnTerms.map(t, [t + variables.nodeLabels].map(has,
+    variables.requiredRelevant.filter(i, [variables.requirements[i]].exists(r, has.exists(q, %s)))).flatten())`, implies)
 	p.define("requiredMinimal", `variables.requiredAsked.filter(i, !variables.requiredAsked.exists(j, j != i && i in variables.implied[j]))`)
 	p.define("required_0", `variables.requiredMet.transformList(n, met, [n] + (
     variables.requiredOwn.size() > 0 && variables.requiredOwnTerms[n].size() == 0 ? [] : variables.requiredMinimal.filter(i, !(i in met))))`)
@@ -166,14 +171,14 @@ func (p *program) preferred(s Set) {
 		}
 		terms = append(terms, "["+strings.Join(rs, ", ")+"]")
 	}
-	p.define("preferredWeights", "%s", lines(weights))
+	p.define("preferredWeights", "%s", p.list("preferredWeights", weights))
 	p.define("preferences", "%s", lines(terms))
+	p.define("preferredAsked", `variables.preferredWeights.transformList(i, w, w > 0, i)`)
 	p.define("preferredOwn", `variables.spec.?affinity.?nodeAffinity.?preferredDuringSchedulingIgnoredDuringExecution.orValue([])`)
 	p.define("preferredOwnTerms", "variables.preferredOwn.map(o, o.preference).map(t,\n    %s)", termRequirements)
 	p.define("preferredNow", `variables.preferredOwn.transformList(n, o,
-    ([int(o.weight)] + variables.preferences.transformList(i, t, sets.equivalent(variables.preferredOwnTerms[n], t), variables.preferredWeights[i])).max())`)
-	p.define("preferredAdded", `variables.preferences.transformList(i, t,
-    variables.preferredWeights[i] > 0 && !variables.preferredOwnTerms.exists(o, sets.equivalent(o, t)), i)
+    ([int(o.weight)] + variables.preferredAsked.filter(i, sets.equivalent(variables.preferredOwnTerms[n], variables.preferences[i])).map(i, variables.preferredWeights[i])).max())`)
+	p.define("preferredAdded", `variables.preferredAsked.filter(i, !variables.preferredOwnTerms.exists(o, sets.equivalent(o, variables.preferences[i])))
   .sortBy(i, i - variables.preferredWeights[i] * %d)`, len(s.Preferred))
 	p.define("preferredTerms", `variables.preferredAdded.map(i, {
     "weight": dyn(variables.preferredWeights[i]),
@@ -210,7 +215,7 @@ func (p *program) tolerations(s Set) {
 		asked = append(asked, either(w.When, fmt.Sprint(i), "-1"))
 	}
 	p.define("tolerations", "%s", lines(rows))
-	p.define("tolerationsAsked", "%s.filter(i, i >= 0)", lines(asked))
+	p.define("tolerationsAsked", "%s.filter(i, i >= 0)", p.list("tolerationsAsked", asked))
 	p.define("tolerationsOwn", `variables.spec.?tolerations.orValue([]).map(t, [
     string(t.?key.orValue("")), string(t.?operator.orValue("Equal")), string(t.?value.orValue("")), string(t.?effect.orValue("")),
     has(t.tolerationSeconds) ? string(t.tolerationSeconds) : ""

@@ -43,7 +43,7 @@ func (p *program) scalars(s Set) {
 		if len(rows) == 0 {
 			continue
 		}
-		p.define(field+"Asked", `(%s + [""]).filter(v, v != "")`, lines(rows))
+		p.define(field+"Asked", `(%s + [""]).filter(v, v != "")`, p.list(field+"Asked", rows))
 		if field == preemptionPolicy && !s.has(priorityClassName) {
 			p.define(priorityClassName, `""`)
 		}

@@ -73,7 +73,7 @@ func (p *program) spreadWishes(s Set) {
 		text, _ := literal(row)
 		rows = append(rows, either(when, "["+text+"]", noTerms))
 	}
-	p.define("spreadRows", "%s.flatten()", lines(append([]string{noTerms}, rows...)))
+	p.define("spreadRows", "%s.flatten()", p.list("spreadRows", append([]string{noTerms}, rows...)))
 	p.define("spreadCounted", `variables.spreadRows.map(w, w.selector).map(s, %s)`, canonicalSelector("s"))
 	p.define("spreadGroups", `variables.spreadRows.transformList(i, w, variables.spreadRows.transformList(j, o,
       o.key == w.key && o.matchKeys == w.matchKeys && sets.equivalent(variables.spreadCounted[i], variables.spreadCounted[j]), o))`)

@@ -136,7 +136,7 @@ func (p *program) policies(s Set) {
 		}
 		names = append(names, fmt.Sprintf("%s ? %s : %q", InForce(policy.Name), cel.Quote(policy.Name), ""))
 	}
-	p.define("policies", "%s.filter(p, p != \"\")", lines(names))
+	p.define("policies", "%s.filter(p, p != \"\")", p.list("policies", names))
 }
 
 // either returns the list of one of two expressions that a condition chooses.

@@ -33,7 +33,8 @@ type World struct {
 	Known bool
 }
 
-// Draw draws a world with so many policies and workloads, at most.
+// Draw draws a world with so many policies and workloads, at most; of workloads
+// half as many at least.
 func Draw(t *rapid.T, policies, workloads int) World {
 	d := drawer{t}
 	w := World{Known: d.one("known", 2), Placement: &policy.Placement{Clusters: []policy.Cluster{{
@@ -56,7 +57,7 @@ func Draw(t *rapid.T, policies, workloads int) World {
 		p := d.policy(i, w.Placement)
 		w.Placement.Policies = append(w.Placement.Policies, p)
 	}
-	for i := range rapid.IntRange(1, workloads).Draw(t, "workloads") {
+	for i := range rapid.IntRange((workloads+1)/2, workloads).Draw(t, "workloads") {
 		w.Workloads = append(w.Workloads, d.workload(i, w.Known))
 	}
 	return w

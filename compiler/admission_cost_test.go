@@ -1,0 +1,124 @@
+package compiler_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+
+	"github.com/kubectl-sched/kubectl-sched/compiler"
+	"github.com/kubectl-sched/kubectl-sched/compiler/admission/admissiontest"
+	"github.com/kubectl-sched/kubectl-sched/policy"
+)
+
+// manyPolicies are policies of all intents; those with a number below match
+// select every pod of the namespace shop.
+func manyPolicies(n, match int) *policy.Placement {
+	out := &policy.Placement{Pools: []policy.Pool{
+		{Name: "a", Nodes: policy.NodeTerm{Labels: map[string]policy.Values{"pool": {"a"}}}, Positions: anywhere("pools", 0)},
+		{Name: "b", Nodes: policy.NodeTerm{Labels: map[string]policy.Values{"class": {"b"}}}, Positions: anywhere("pools", 1)},
+	}}
+	for i := range n {
+		p := policy.Policy{Name: fmt.Sprintf("team-%d", i), Level: policy.Mandatory, Positions: anywhere("policies", i)}
+		p.Workloads.Namespaces = []string{fmt.Sprintf("ns-%d", i)}
+		if i < match {
+			p.Workloads.Namespaces = []string{"shop"}
+		}
+		p.Nodes = &policy.Nodes{
+			Require: &policy.NodeTerm{Labels: map[string]policy.Values{fmt.Sprintf("l-%d", i): {"x", "y"}, "size": {">4"}}},
+			Prefer:  &policy.Preference{NodeTerm: policy.NodeTerm{Zones: []string{fmt.Sprintf("z-%d", i)}}, Weight: 5},
+		}
+		if i%50 == 0 {
+			p.Nodes.Require.Pools = []string{"a", "b"}
+		}
+		p.Tolerate = &policy.Tolerate{Taints: map[string]policy.Taint{"x": {Key: fmt.Sprintf("t-%d", i)}}}
+		p.Spread = map[string]policy.Spread{"zone": {Strength: policy.Require, MaxSkew: 1 + i, Of: policy.Subject{Kind: policy.EachWorkload}}}
+		p.Apart = map[string]policy.Colocation{"x": {On: "node", Strength: policy.Prefer, Weight: 5, Of: policy.Subject{Kind: policy.ByLabels, Labels: map[string]policy.Values{"app": {fmt.Sprintf("a-%d", i)}}}}}
+		out.Policies = append(out.Policies, p)
+	}
+	return out
+}
+
+// crowded is a pod with more placement than any manifest has.
+func crowded() *corev1.Pod {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "shop", Labels: map[string]string{"app": "web"}}}
+	for i := range 50 {
+		pod.Spec.Tolerations = append(pod.Spec.Tolerations, corev1.Toleration{Key: fmt.Sprintf("own-%d", i), Operator: "Exists"})
+	}
+	node := &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{}}
+	for i := range 8 {
+		var term corev1.NodeSelectorTerm
+		for j := range 8 {
+			term.MatchExpressions = append(term.MatchExpressions, corev1.NodeSelectorRequirement{Key: fmt.Sprintf("own-%d-%d", i, j), Operator: "In", Values: []string{"a", "b"}})
+		}
+		node.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms = append(node.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms, term)
+		node.PreferredDuringSchedulingIgnoredDuringExecution = append(node.PreferredDuringSchedulingIgnoredDuringExecution, corev1.PreferredSchedulingTerm{Weight: 1, Preference: term})
+	}
+	pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: node, PodAntiAffinity: &corev1.PodAntiAffinity{}}
+	for i := range 10 {
+		pod.Spec.Affinity.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution = append(pod.Spec.Affinity.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution,
+			corev1.WeightedPodAffinityTerm{Weight: 1, PodAffinityTerm: corev1.PodAffinityTerm{TopologyKey: "zone", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": fmt.Sprint(i)}}}})
+		pod.Spec.TopologySpreadConstraints = append(pod.Spec.TopologySpreadConstraints, corev1.TopologySpreadConstraint{
+			TopologyKey: fmt.Sprint(i), MaxSkew: 1, WhenUnsatisfiable: "ScheduleAnyway", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": fmt.Sprint(i)}},
+		})
+	}
+	return pod
+}
+
+// TestAdmissionCost holds sets of many policies far below the API server's
+// limits on what an evaluation may cost: all of them (which the API server
+// itself checks for each expression) and on what it stores.
+func TestAdmissionCost(t *testing.T) {
+	t.Parallel()
+	plain := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "shop", Labels: map[string]string{"app": "web"}}}
+	for _, test := range []struct {
+		name            string
+		policies, match int
+		pod             *corev1.Pod
+		share           int64
+	}{
+		{"none of 200 match", 200, 0, plain, 1000},
+		{"5 of 200 match", 200, 5, plain, 300},
+		{"5 of 200 match a pod with much of its own", 200, 5, crowded(), 10},
+		{"40 of 200 match a pod with much of its own", 200, 40, crowded(), 3},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			plan, findings := compiler.Compile(compiler.Request{Placement: manyPolicies(test.policies, test.match), Surface: policy.SurfaceAdmission, Now: time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)})
+			if findings.HasErrors() {
+				t.Fatal(findings)
+			}
+			place := placePolicy(plan)
+			data, err := json.Marshal(place)
+			if err != nil {
+				t.Fatal(err)
+			}
+			start := time.Now()
+			p, err := admissiontest.Compile(place)
+			if err != nil {
+				t.Fatal(err)
+			}
+			compiled := time.Since(start)
+			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
+			out, cost, err := p.Mutate(t.Context(), test.pod, namespace)
+			if err != nil {
+				t.Fatal(err)
+			}
+			start = time.Now()
+			if _, _, err := p.Mutate(t.Context(), out, namespace); err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("%d KiB, compiled in %s; cost %d of %d, twice more in %s", len(data)>>10, compiled, cost, celconfig.RuntimeCELCostBudget, time.Since(start))
+			if cost > celconfig.RuntimeCELCostBudget/test.share {
+				t.Errorf("cost %d, want at most 1/%d of %d", cost, test.share, celconfig.RuntimeCELCostBudget)
+			}
+			if len(data) > 400<<10 {
+				t.Errorf("the policy has %d KiB", len(data)>>10)
+			}
+		})
+	}
+}
