@@ -25,8 +25,8 @@ import (
 // once a second, so that a policy is in force a second or two after it was
 // written. Until then pods are judged by what was there before.
 
-// inForceTimeout bounds the wait before fields are withdrawn that admission
-// policies are to give instead.
+// inForceTimeout is far longer than it ever takes: what is not in force then
+// never will be.
 const inForceTimeout = time.Minute
 
 // WaitInForce waits until the API server acts by the admission policies that the
@@ -36,7 +36,7 @@ const inForceTimeout = time.Minute
 // is among the findings. A policy that is not in force in time is an Error; one
 // that cannot be tried is an Info.
 func (a *Applier) WaitInForce(ctx context.Context, cs *ChangeSet, timeout time.Duration) (diag.Findings, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errNotInTime)
+	ctx, cancel := context.WithTimeoutCause(ctx, min(timeout, inForceTimeout), errNotInTime)
 	defer cancel()
 	var findings diag.Findings
 	for i := range cs.Objects {
@@ -173,6 +173,9 @@ func (a *Applier) untilAnswered(ctx context.Context, set Set, place *ObjectChang
 			return nil, fmt.Errorf("ask whether %s is in force: %w", place.Ref(), err)
 		}
 		refused = status.Status().Message
+		if strings.Contains(refused, place.Name) {
+			return diag.Findings{place.finding("apply/fails", diag.Error, "it refuses pods: "+refused)}, nil
+		}
 	}
 	return diag.Findings{place.finding("apply/not-probed", diag.Info,
 		"whether it is in force cannot be tried; it should be within seconds ("+refused+")")}, nil

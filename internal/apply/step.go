@@ -40,8 +40,12 @@ func (s Step) cause(scope Scope) string {
 	if s.Observe {
 		words = append(words, "--observe")
 	}
-	if s.Admission() && len(scope.Namespaces) > 0 {
+	switch {
+	case !s.Admission():
+	case len(scope.Namespaces) > 0:
 		words = append(words, "-n", strings.Join(scope.Namespaces, ","))
+	case !s.Observe:
+		words = append(words, "-A")
 	}
 	return strings.Join(words, " ")
 }

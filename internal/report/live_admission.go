@@ -6,38 +6,40 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/kubectl-sched/kubectl-sched/internal/apply"
 )
 
-// admissionText writes how far admission policies have come: of each policy, how
+// admissionText says how far admission policies have come: of each policy, how
 // many running pods it is for, has placed, and has not.
-func admissionText(b *strings.Builder, s *apply.Status) error {
+func admissionText(s *apply.Status, o Options) string {
 	a := s.Admission
-	fmt.Fprintf(b, "\n%s\n", StepLine(a.Step, s.Scope))
+	lines := []string{"", StepLine(a.Step, s.Scope)}
 	if a.Expires != "" {
-		fmt.Fprintf(b, "an exception in it ends on %s; apply again then\n", a.Expires)
+		lines = append(lines, fmt.Sprintf("an exception in it ends on %s; apply again then", a.Expires))
 	}
-	fmt.Fprintf(b, "%s there, %d of them placed by it\n", plural(a.Pods, "running pod"), a.Placed)
+	lines = append(lines, fmt.Sprintf("%s there, %d of them placed by it", plural(a.Pods, "running pod"), a.Placed))
+	for i := range lines {
+		lines[i] = wrap(lines[i], o.width(), "    ") + "\n"
+	}
+	text := strings.Join(lines, "")
 	if len(a.Policies) == 0 {
-		return nil
+		return text
 	}
-	b.WriteByte('\n')
-	t := tabwriter.NewWriter(b, 0, 0, 3, ' ', 0)
 	last := "PREDATE IT"
 	if a.Step.Observe {
 		last = "WOULD CHANGE"
 	}
-	fmt.Fprintf(t, "POLICY\tFOR PODS\tPLACED\t%s\tBY REVISION\n", last)
+	t := &table{}
+	t.add("POLICY", "FOR PODS", "PLACED", last, "BY REVISION")
 	for _, p := range a.Policies {
 		n := p.Predating
 		if a.Step.Observe {
 			n = p.Pending
 		}
-		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%s\n", p.Policy, p.Selected, p.PlacedPods(), n, orNone(byRevision(p.Placed)))
+		t.add(p.Policy, strconv.Itoa(p.Selected), strconv.Itoa(p.PlacedPods()), strconv.Itoa(n), orNone(byRevision(p.Placed)))
 	}
-	return t.Flush()
+	return text + "\n" + t.text(o.width())
 }
 
 // byRevision writes counts of pods by revision, the newest first: "4: 12, 3: 1".

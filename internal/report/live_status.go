@@ -40,9 +40,7 @@ func Status(w io.Writer, format Format, s *apply.Status, o Options) error {
 		}
 	}
 	if s.Admission != nil {
-		if err := admissionText(&b, s); err != nil {
-			return err
-		}
+		b.WriteString(admissionText(s, o))
 	}
 	drifted, broken := len(s.Drifts), 0
 	line := func(c color, label, text string) {

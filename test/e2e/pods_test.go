@@ -167,6 +167,12 @@ func unfinished(object *unstructured.Unstructured) (string, error) {
 	case "ReplicaSet", "ReplicationController":
 		want = spec("replicas")
 		have = map[string]int64{"replicas": status("replicas"), "available": status("availableReplicas")}
+	case "Pod":
+		phase, _, _ := unstructured.NestedString(object.Object, "status", "phase")
+		if phase != string(corev1.PodRunning) && phase != string(corev1.PodSucceeded) {
+			return "it is " + phase, nil
+		}
+		return "", nil
 	case "Job":
 		want = spec("completions")
 		have = map[string]int64{"succeeded": status("succeeded")}
