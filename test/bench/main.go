@@ -4,14 +4,23 @@
 // Each pair of programs runs in turn (A B A B …) as whole processes, so that a
 // machine whose speed drifts slows both alike; the median ratio counts. The
 // package must not know how the plugin works inside: it runs the binary.
+// What admission policies cost is measured in a control plane of its own, with
+// rounds of pods in a namespace that they are for and in one that they are not.
+//
+// Arguments are the beginnings of the names of what is to be measured; without
+// any, everything is.
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
+	"strings"
 )
 
 func main() {
@@ -24,7 +33,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, args []string) error {
+func run(ctx context.Context, args []string) (err error) {
 	if len(args) == 3 && args[0] == "baseline" {
 		return baseline(args[1], args[2])
 	}
@@ -39,6 +48,10 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	plugin, err := filepath.Abs("bin/kubectl-sched")
+	if err != nil {
+		return err
+	}
+	sandbox, err := filepath.Abs(cmp.Or(os.Getenv("SCHED_SANDBOX_BIN"), "bin/sched-sandbox"))
 	if err != nil {
 		return err
 	}
@@ -57,6 +70,12 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 
+	var control *admissionBench
+	defer func() {
+		if control != nil {
+			err = errors.Join(err, control.stop(ctx))
+		}
+	}()
 	rows := []row{
 		{
 			name:     "compile: 1,000 policies, 10,000 manifests",
@@ -79,6 +98,23 @@ func run(ctx context.Context, args []string) error {
 			a: []string{plugin, "lint", "-p", small + "/placement", "-f", small + "/manifests"},
 			b: []string{self, "baseline", small + "/placement", small + "/manifests"},
 		},
+		{
+			name:     "admission: pod create, 50 policies, 1,000 pods at a time",
+			baseline: "a namespace without policies",
+			runs:     5, maxRatio: 1.3,
+			pair: func(ctx context.Context) (with, without usage, err error) {
+				if control == nil {
+					fmt.Fprintln(os.Stderr, "starting a control plane …")
+					if control, err = startAdmission(ctx, dir, sandbox, plugin); err != nil {
+						return with, without, err
+					}
+				}
+				return control.pair(ctx)
+			},
+		},
 	}
+	rows = slices.DeleteFunc(rows, func(r row) bool {
+		return len(args) > 0 && !slices.ContainsFunc(args, func(word string) bool { return strings.HasPrefix(r.name, word) })
+	})
 	return measureAll(ctx, rows, os.Stdout)
 }

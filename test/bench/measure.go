@@ -25,6 +25,20 @@ type row struct {
 	// maxMiB is the largest peak resident set of a; 0 for no limit.
 	maxMiB float64
 	a, b   []string
+	// pair measures both instead of running programs, if it is set.
+	pair func(context.Context) (a, b usage, err error)
+}
+
+// once measures a and b one after the other.
+func (r row) once(ctx context.Context) (a, b usage, err error) {
+	if r.pair != nil {
+		return r.pair(ctx)
+	}
+	if a, err = runOnce(ctx, r.a); err != nil {
+		return a, b, err
+	}
+	b, err = runOnce(ctx, r.b)
+	return a, b, err
 }
 
 // usage is what one run of a program took.
@@ -63,11 +77,7 @@ func runOnce(ctx context.Context, argv []string) (usage, error) {
 // measure runs a and b in turn, after one warm-up of each.
 func measure(ctx context.Context, r row) (a, b []usage, err error) {
 	for i := range r.runs + 1 {
-		ua, err := runOnce(ctx, r.a)
-		if err != nil {
-			return nil, nil, err
-		}
-		ub, err := runOnce(ctx, r.b)
+		ua, ub, err := r.once(ctx)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -1,0 +1,187 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+const (
+	// admissionPolicies is how many policies a pod is judged by.
+	admissionPolicies = 50
+	// admissionPods is how many pods a round creates, admissionParallel at a time.
+	admissionPods     = 1000
+	admissionParallel = 16
+	// placedNamespace is where the policies act, bareNamespace where none does.
+	placedNamespace = "bench-placed"
+	bareNamespace   = "bench-bare"
+)
+
+// admissionBench is a control plane with admission policies in one of two
+// namespaces, so that rounds with and without them can alternate.
+type admissionBench struct {
+	sandbox, data string
+	kube          kubernetes.Interface
+}
+
+// startAdmission starts a control plane and applies the policies.
+func startAdmission(ctx context.Context, dir, sandbox, plugin string) (*admissionBench, error) {
+	b := &admissionBench{sandbox: sandbox, data: filepath.Join(dir, "sandbox")}
+	if err := b.command(ctx, "up", "--detach").Run(); err != nil {
+		return nil, fmt.Errorf("start the sandbox: %w", err)
+	}
+	if err := b.prepare(ctx, dir, plugin); err != nil {
+		return nil, errors.Join(err, b.stop(ctx))
+	}
+	return b, nil
+}
+
+// command is a command of the sandbox; what it says is of no interest.
+func (b *admissionBench) command(ctx context.Context, args ...string) *exec.Cmd {
+	return command(ctx, b.sandbox, append(args, "--data-dir", b.data)...)
+}
+
+func (b *admissionBench) stop(ctx context.Context) error {
+	return b.command(context.WithoutCancel(ctx), "down").Run()
+}
+
+func (b *admissionBench) prepare(ctx context.Context, dir, plugin string) error {
+	kubeconfig := filepath.Join(b.data, "kubeconfig")
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return err
+	}
+	config.QPS = -1
+	if b.kube, err = kubernetes.NewForConfig(config); err != nil {
+		return err
+	}
+	for _, name := range []string{placedNamespace, bareNamespace} {
+		if err := b.namespace(ctx, name); err != nil {
+			return err
+		}
+	}
+	folder := filepath.Join(dir, "admission")
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(folder, "policies.cue"), []byte(admissionDocument()), 0o644); err != nil {
+		return err
+	}
+	c := exec.CommandContext(ctx, plugin, "apply", "--kubeconfig", kubeconfig, "--set", "bench", "-p", folder,
+		"--surface", "admission", "-n", placedNamespace, "--wait")
+	if out, err := c.CombinedOutput(); err != nil {
+		return fmt.Errorf("apply %d policies: %w\n%s", admissionPolicies, err, out)
+	}
+	return nil
+}
+
+// namespace makes a namespace, and waits until pods can be created in it.
+func (b *admissionBench) namespace(ctx context.Context, name string) error {
+	object := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if _, err := b.kube.CoreV1().Namespaces().Create(ctx, object, metav1.CreateOptions{}); err != nil {
+		return err
+	}
+	return wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		_, err := b.kube.CoreV1().ServiceAccounts(name).Get(ctx, "default", metav1.GetOptions{})
+		return err == nil, nil
+	})
+}
+
+// pair is one round with the policies and one without, of the mean time that the
+// creation of a pod takes.
+func (b *admissionBench) pair(ctx context.Context) (with, without usage, err error) {
+	if with, err = b.round(ctx, placedNamespace, true); err != nil {
+		return
+	}
+	without, err = b.round(ctx, bareNamespace, false)
+	return
+}
+
+func (b *admissionBench) round(ctx context.Context, namespace string, placed bool) (usage, error) {
+	pods := b.kube.CoreV1().Pods(namespace)
+	var total atomic.Int64
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.SetLimit(admissionParallel)
+	for i := range admissionPods {
+		group.Go(func() error {
+			start := time.Now()
+			pod, err := pods.Create(groupCtx, benchPod(i), metav1.CreateOptions{})
+			total.Add(int64(time.Since(start)))
+			if err == nil && placed != (pod.Spec.Affinity != nil) {
+				err = fmt.Errorf("pod %s in namespace %s: placed is %v", pod.Name, namespace, !placed)
+			}
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return usage{}, err
+	}
+	// Each round starts with as few pods as the others.
+	err := pods.DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: new(int64)}, metav1.ListOptions{})
+	return usage{seconds: time.Duration(total.Load()).Seconds() / admissionPods}, err
+}
+
+// benchPod is a pod of the size that pods have, which nobody has to schedule.
+func benchPod(i int) *corev1.Pod {
+	env := []corev1.EnvVar{{Name: "LISTEN", Value: ":8080"}, {Name: "LOG_LEVEL", Value: "info"}}
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:   fmt.Sprintf("pod-%04d", i),
+			Labels: map[string]string{"app.kubernetes.io/name": fmt.Sprintf("app-%d", i%100), "team": fmt.Sprintf("t%d", i%admissionPolicies)},
+		},
+		Spec: corev1.PodSpec{
+			SchedulingGates: []corev1.PodSchedulingGate{{Name: "bench.example/never"}},
+			Containers: []corev1.Container{
+				{Name: "app", Image: "registry.example/app:1.2.3", Args: []string{"--listen", ":8080"}, Env: env},
+				{Name: "proxy", Image: "registry.example/proxy:4.5.6", Env: env},
+			},
+		},
+	}
+}
+
+// admissionDocument is as many policies as are measured: most for one team each,
+// some for all pods of the namespace.
+func admissionDocument() string {
+	var b strings.Builder
+	b.WriteString(header)
+	for i := range admissionPolicies {
+		if i%10 == 0 {
+			fmt.Fprintf(&b, admissionForAll, i, placedNamespace, i)
+			continue
+		}
+		fmt.Fprintf(&b, admissionForTeam, i, placedNamespace, i, i%3+1)
+	}
+	return b.String()
+}
+
+const admissionForAll = `
+policies: "all-%d": {
+	workloads: namespaces: ["%s"]
+	nodes: forbid: labels: "bench.example/kind": "k%d"
+	tolerate: taints: maintenance: key: "bench.example/maintenance"
+}
+`
+
+const admissionForTeam = `
+policies: "team-%d": {
+	workloads: {namespaces: ["%s"], pods: labels: team: "t%d"}
+	nodes: {
+		require: arch: ["amd64", "arm64"]
+		disfavor: pools: ["spot"]
+	}
+	spread: zone: {strength: "require", maxSkew: %d}
+}
+`
