@@ -1,7 +1,6 @@
 package compiler
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 
@@ -352,13 +351,4 @@ func (c *compilation) groupsTold(which func(*capability.Node) bool) map[policy.P
 		}
 	}
 	return told
-}
-
-// maker names the maker in a message: `NodePool "gpu"`, `node groups "a", "b"`.
-func (e NodeEffect) maker() string {
-	what := map[policy.ManagedBy]string{policy.ManagedKarpenter: "NodePool", policy.ManagedNodeGroup: "node group"}[e.ManagedBy]
-	if len(e.Makers) > 1 {
-		what += "s"
-	}
-	return fmt.Sprintf("%s %s", what, quoted(e.Makers))
 }

@@ -36,7 +36,9 @@ func (e *nodeEmitter) aks(n compiler.NodeEffect) {
 		if len(taints) > 0 {
 			parts = append(parts, "--node-taints '"+strings.Join(taintPairs(taints), ",")+"'")
 		}
-		commands.WriteString(command(parts...))
+		if len(labels)+len(taints) > 0 {
+			commands.WriteString(command(parts...))
+		}
 	}
 	e.add("aks/"+n.Pool+".sh", append([]string{
 		"For the Azure command line. The lists here stand for the node pool's whole lists: add what it has already.",

@@ -46,7 +46,9 @@ func (e *nodeEmitter) eks(n compiler.NodeEffect) {
 			}
 			parts = append(parts, fmt.Sprintf("--taints 'addOrUpdateTaints=[%s]'", strings.Join(list, ",")))
 		}
-		commands.WriteString(command(parts...))
+		if len(labels)+len(taints) > 0 {
+			commands.WriteString(command(parts...))
+		}
 	}
 	e.add("eks/"+n.Pool+".sh", append([]string{"For the AWS command line: it changes the group, and the nodes that it has."}, notes...), commands.String())
 }

@@ -89,6 +89,7 @@ func changed(node *corev1.Node, set Set, changes []NodeChange) (*corev1.Node, er
 				}
 			}
 			kept.strike(set, m)
+		default:
 		}
 	}
 	return node, kept.keep(node)
@@ -109,7 +110,7 @@ func nodeFields(node *corev1.Node, withBooks bool) map[string]any {
 	return map[string]any{"metadata": metadata, "spec": spec}
 }
 
-// comparison shows the changes of one node, without our books.
+// nodeComparison shows the changes of one node, without our books.
 func nodeComparison(set Set, changes []NodeChange) (Comparison, error) {
 	shown := func(node *corev1.Node) map[string]any {
 		fields := nodeFields(node, false)
