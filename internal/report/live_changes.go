@@ -36,9 +36,9 @@ func ChangeSummary(c *apply.ChangeSet) []string {
 // StepLine says in words how far admission policies are rolled out.
 func StepLine(step apply.Step, scope apply.Scope) string {
 	if step.Observe {
-		return "observes in " + scope.Where() + ": no pod is changed, the audit log says which would be"
+		return "observes in " + scope.Where() + ": changes no pod, and the audit log says which it would"
 	}
-	return "places pods as they are created in " + scope.Where() + "; running pods stay as they are"
+	return "places new pods in " + scope.Where() + "; pods that run stay as they are"
 }
 
 // restartLine names the workloads that restart, and the pods in them.
