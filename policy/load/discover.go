@@ -255,16 +255,19 @@ func (set *folderSet) source(file string, m *cueModule) (*cueSource, diag.Findin
 	return s, nil
 }
 
-// syntaxFindings turns the parser's errors into findings.
+// syntaxFindings turns the parser's errors into findings. One slip makes the
+// parser complain of much that follows, so only its first error counts, and then
+// the first of each later top-level field that is wrong by itself as well.
 func (set *folderSet) syntaxFindings(err error, s *cueSource) (findings diag.Findings) {
-	lines := map[int]bool{}
-	for _, e := range cueerrors.Errors(err) {
-		// One slip makes the parser complain all along the line.
-		line := e.Position().Line()
-		if line > 0 && lines[line] {
-			continue
+	errs := cueerrors.Errors(err)[:1]
+	if !bytes.Contains(s.data, []byte(`"""`)) && !bytes.Contains(s.data, []byte("'''")) {
+		for _, field := range topLevelFields(s.data, errs[0].Position().Line()) {
+			if _, err := parser.ParseFile(s.file, field, parser.AllErrors); err != nil {
+				errs = append(errs, cueerrors.Errors(err)[0])
+			}
 		}
-		lines[line] = true
+	}
+	for _, e := range errs {
 		format, args := e.Msg()
 		f := diag.Finding{
 			Rule: "input/syntax", Severity: diag.Error, Range: diag.At(set.pos(e.Position())),
@@ -276,6 +279,26 @@ func (set *folderSet) syntaxFindings(err error, s *cueSource) (findings diag.Fin
 		findings = append(findings, f)
 	}
 	return findings
+}
+
+// topLevelFields cuts a file into what seem to be its top-level fields, which
+// begin with a name at the beginning of a line, and returns those behind the
+// given line, each behind as many empty lines as it had others before it.
+func topLevelFields(data []byte, behind int) (fields [][]byte) {
+	n := 0
+	for line := range bytes.Lines(data) {
+		n++
+		c := line[0]
+		begins := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '"' || c == '_' || c == '#'
+		switch {
+		case n <= behind:
+		case begins:
+			fields = append(fields, append(bytes.Repeat([]byte{'\n'}, n-1), line...))
+		case len(fields) > 0:
+			fields[len(fields)-1] = append(fields[len(fields)-1], line...)
+		}
+	}
+	return fields
 }
 
 // findAbove adds to each folder those above it in its module whose files its
