@@ -135,10 +135,7 @@ func (d *draft) carries(f workload.Field, origins ...Origin) bool {
 	if _, some := d.t.Paths[workload.Affinity]; !some && strings.HasPrefix(string(f), string(workload.Affinity)) {
 		f = workload.Affinity
 	}
-	instead := "say it by those, or select the objects that its controller makes of it on the live surface"
-	if slices.Contains(workload.Fields, f) { // what "kinds" can name
-		instead = "say it by those, select the objects that its controller makes of it on the live surface, or, if the kind does have the field, give its path under \"kinds\""
-	}
+	const instead = "say it by those, select the objects that its controller makes of it on the live surface, or, if the kind does have the field, give its path under \"kinds\""
 	carries := "no placement field at all"
 	if len(can) > 0 {
 		carries = "only " + strings.Join(can, ", ")

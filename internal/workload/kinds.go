@@ -147,13 +147,92 @@ func (s KindSpec) row() (kindRow, error) {
 		if t.Path == "" && len(t.Fields) == 0 {
 			return kindRow{}, fmt.Errorf("the template %q has neither a path nor fields; give one of them", sort)
 		}
-		tr := templateRow{sort: sort, spec: t.Path, labels: t.Labels, fields: t.Fields}
+		tr := templateRow{sort: sort, spec: t.Path, labels: t.Labels, fields: qualified(t.Fields)}
 		if err := tr.check(); err != nil {
 			return kindRow{}, fmt.Errorf("the template %q: %w", sort, err)
 		}
+		tr.fields = wholeAffinity(tr.fields)
 		row.templates = append(row.templates, tr)
 	}
+	for i := range row.templates {
+		row.templates[i].when = row.part(i)
+	}
 	return row, nil
+}
+
+// qualified returns the fields with the parts of the affinity, which users call
+// by their own names ("podAffinity"), under their full ones.
+func qualified(given map[Field]string) map[Field]string {
+	fields := make(map[Field]string, len(given))
+	for f, path := range given {
+		if part := Affinity + "." + f; slices.Contains(affinityParts, part) {
+			f = part
+		}
+		fields[f] = path
+	}
+	return fields
+}
+
+// wholeAffinity returns the fields with a path for the affinity as a whole where
+// only parts of it have one, and for all of its parts where only some have one
+// of their own.
+func wholeAffinity(given map[Field]string) map[Field]string {
+	fields := maps.Clone(given)
+	whole, hasWhole := fields[Affinity]
+	if !slices.ContainsFunc(affinityParts, func(f Field) bool { return fields[f] != "" }) {
+		return fields
+	}
+	for _, f := range affinityParts {
+		switch own := fields[f]; {
+		case own == "" && hasWhole:
+			fields[f] = whole + strings.TrimPrefix(string(f), string(Affinity))
+		case own != "" && fields[Affinity] == "":
+			fields[Affinity] = own
+		}
+	}
+	return fields
+}
+
+// part is what an object must have for a template of fields to be there: the
+// first step that all of its paths share and those of no other template. It is
+// empty where no step tells them apart, or where a wildcard or the pod spec does.
+func (r kindRow) part(i int) string {
+	t := r.templates[i]
+	if t.spec != "" {
+		return ""
+	}
+	var own []string
+	for _, f := range slices.Sorted(maps.Keys(t.fields)) {
+		if strings.Contains(t.fields[f], "*") {
+			return ""
+		}
+		steps := strings.Split(t.fields[f], ".")
+		if steps = steps[:len(steps)-1]; own == nil {
+			own = steps
+		}
+		own = own[:shared(own, steps)]
+	}
+	apart := 0
+	for j, other := range r.templates {
+		for _, path := range append(slices.Collect(maps.Values(other.fields)), other.spec) {
+			if j != i && path != "" {
+				apart = max(apart, shared(own, strings.Split(path, "."))+1)
+			}
+		}
+	}
+	if apart == 0 || apart > len(own) {
+		return ""
+	}
+	return strings.Join(own[:apart], ".")
+}
+
+// shared is how many steps two paths have in common.
+func shared(a, b []string) int {
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return n
 }
 
 // check parses the paths of a template that the user gave.
@@ -166,10 +245,10 @@ func (t templateRow) check() error {
 		paths["labels"] = t.labels
 	}
 	for f, p := range t.fields {
-		if !slices.Contains(Fields, f) {
-			names := make([]string, len(Fields))
-			for i, known := range Fields {
-				names[i] = string(known)
+		if !slices.Contains(Fields, f) && !slices.Contains(affinityParts, f) {
+			var names []string
+			for _, known := range append(slices.Clone(Fields), affinityParts...) {
+				names = append(names, strings.TrimPrefix(string(known), string(Affinity)+"."))
 			}
 			if near, ok := diag.Nearest(string(f), names); ok {
 				return fmt.Errorf("%q is no placement field; did you mean %q", f, near)

@@ -285,3 +285,38 @@ func TestPathOf(t *testing.T) {
 		})
 	}
 }
+
+// A template of fields is there where the object has what tells it from the
+// others, and the parts of an affinity may be in different places.
+func TestUserKindOfFields(t *testing.T) {
+	t.Parallel()
+	kinds, findings := NewKinds([]KindSpec{{Name: "example.com/Stack", Templates: map[string]TemplateSpec{
+		"broker": {Fields: map[Field]string{Tolerations: "spec.broker.pod.tolerations", "podAntiAffinity": "spec.broker.pod.apart"}},
+		"proxy":  {Fields: map[Field]string{Tolerations: "spec.proxy.pod.tolerations", Affinity: "spec.proxy.pod.affinity", "nodeAffinity": "spec.proxy.nodes"}},
+	}}})
+	if len(findings) > 0 {
+		t.Fatal(findings)
+	}
+	for _, c := range []struct {
+		spec map[string]any
+		want []string
+	}{
+		{map[string]any{"broker": map[string]any{}}, []string{"broker [affinity.podAntiAffinity tolerations] spec.broker.pod.apart"}},
+		{map[string]any{"proxy": map[string]any{"pod": map[string]any{}}}, []string{"proxy [affinity tolerations] spec.proxy.pod.affinity.podAntiAffinity"}},
+		{map[string]any{}, nil},
+	} {
+		object := map[string]any{"apiVersion": "example.com/v1", "kind": "Stack", "metadata": map[string]any{"name": "s"}, "spec": c.spec}
+		w, _, ok := FromObject(object, Options{Kinds: kinds}, Source{})
+		if !ok {
+			t.Fatal("not a workload")
+		}
+		var got []string
+		for _, template := range w.Templates {
+			path, _ := template.PathOf(PodAntiAffinity)
+			got = append(got, fmt.Sprintf("%s %v %s", template.Name, template.Carries(), path))
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%v (-want +got):\n%s", c.spec, diff)
+		}
+	}
+}
