@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -58,6 +59,7 @@ func (c *Client) Workloads(ctx context.Context, scope Scope) ([]*workload.Worklo
 	}
 
 	var found []*workload.Workload
+	denied := unread{consequences: []string{"none of them is looked at"}}
 	for _, gk := range kinds.All() {
 		mapping, err := c.Resource(schema.GroupKind(gk), "")
 		if meta.IsNoMatchError(err) {
@@ -79,11 +81,14 @@ func (c *Client) Workloads(ctx context.Context, scope Scope) ([]*workload.Worklo
 				}
 				return nil
 			})
-			if err != nil {
-				what := mapping.Resource.GroupResource().String()
-				if namespace != "" {
-					what += " in namespace " + namespace
-				}
+			what := mapping.Resource.GroupResource().String()
+			if namespace != "" {
+				what += " in namespace " + namespace
+			}
+			switch {
+			case apierrors.IsForbidden(err):
+				denied.kinds = append(denied.kinds, what)
+			case err != nil:
 				findings = append(findings, unreadable(what, "none of them is looked at", err))
 			}
 		}
@@ -91,7 +96,7 @@ func (c *Client) Workloads(ctx context.Context, scope Scope) ([]*workload.Worklo
 	slices.SortFunc(found, func(a, b *workload.Workload) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Name, b.Name))
 	})
-	return found, findings
+	return found, append(findings, denied.finding()...)
 }
 
 // Workload returns the workload in one live object. Of a kind that is not in the

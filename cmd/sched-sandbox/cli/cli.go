@@ -15,6 +15,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/kubectl-sched/kubectl-sched/internal/sandbox"
@@ -35,6 +36,9 @@ func Main(args []string, in io.Reader, out, errs io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	root := newRoot()
+	// Libraries of the control plane have flags of their own in the process's set,
+	// which cobra offers under every command.
+	pflag.CommandLine.VisitAll(func(f *pflag.Flag) { f.Hidden = true })
 	root.SetArgs(args)
 	root.SetIn(in)
 	root.SetOut(out)

@@ -270,3 +270,16 @@ func TestWrongUse(t *testing.T) {
 	}
 	p.noneLeft()
 }
+
+// TestHelp holds that help shows no flag that a library of the control plane has
+// brought with it.
+func TestHelp(t *testing.T) {
+	t.Parallel()
+	p := newProgram(t)
+	for _, args := range [][]string{{"--help"}, {"up", "--help"}} {
+		code, out, errs := p.run(args...)
+		if code != 0 || strings.Contains(out, "--version") || !strings.Contains(out, "--name") {
+			t.Errorf("%v: exit code %d\n%s%s", args, code, out, errs)
+		}
+	}
+}
