@@ -122,3 +122,27 @@ func TestAdmissionCost(t *testing.T) {
 		})
 	}
 }
+
+// BenchmarkAdmission evaluates the mutation of a new pod twice, in both forms in
+// which the API server shows a pod to it.
+func BenchmarkAdmission(b *testing.B) {
+	plain := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "shop", Labels: map[string]string{"app": "web"}}}
+	for _, size := range [][2]int{{50, 0}, {50, 3}, {200, 0}, {200, 3}} {
+		b.Run(fmt.Sprintf("%d of %d match", size[1], size[0]), func(b *testing.B) {
+			plan, findings := compiler.Compile(compiler.Request{Placement: manyPolicies(size[0], size[1]), Surface: policy.SurfaceAdmission})
+			if findings.HasErrors() {
+				b.Fatal(findings)
+			}
+			p, err := admissiontest.Compile(placePolicy(plan))
+			if err != nil {
+				b.Fatal(err)
+			}
+			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
+			for b.Loop() {
+				if _, _, err := p.Mutate(b.Context(), plain, namespace); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -91,6 +91,11 @@ func (s Set) mutation(p *program, content string) string {
 	ops = append(ops,
 		operation(`variables.mark == "" && !has(object.metadata.annotations)`, "add", cel.Quote("/metadata/annotations"), emptyMap),
 		operation(`variables.mark != variables.marked`, "add", cel.Quote(pointer("metadata", "annotations", Annotation(s.Name))), "variables.marked"))
-	return s.answer(content) + fmt.Sprintf("variables.policies.size() == 0 || variables.mark != \"\" && !variables.mark.startsWith(%s)\n? []\n: %s",
-		cel.Quote(content+" "), strings.Join(ops, "\n+ "))
+	return s.answer(content) + fmt.Sprintf(`variables.mark != "" && !variables.mark.startsWith(%s) ? []
+: variables.policies.size() == 0 ? %s
+: %s`,
+		cel.Quote(content+" "),
+		// A mark of this content on a pod that no policy selects is not ours.
+		operation(`variables.mark != ""`, "remove", cel.Quote(pointer("metadata", "annotations", Annotation(s.Name))), ""),
+		strings.Join(ops, "\n+ "))
 }

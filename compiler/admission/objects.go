@@ -141,9 +141,15 @@ func (o *Objects) place(s Set, p *program) {
 	o.PlaceBinding = mutationBinding(o.Place.ObjectMeta)
 }
 
-// unmark takes a mark away that came with the request, so that nobody opts out
-// by writing one. It acts in the first pass alone; the set's own mark comes back
-// in the second, which this very change asks for.
+// unmark takes a mark of another content away, so that nobody opts out by writing
+// one: it acts in the first pass alone, when the set's own is of this content, or
+// not there yet. The API server calls policies in any order. Where the place
+// policy came first and left the pod alone, this very change asks for the second
+// pass, in which it does not.
+//
+// The place policy must be written before this one: then whoever goes by the new
+// one of this goes by the new one of that, and a mark of the former version is
+// never taken away between the passes of a request that saw both versions.
 func (o *Objects) unmark(s Set) {
 	key := Annotation(s.Name)
 	o.Unmark = &admissionregistrationv1.MutatingAdmissionPolicy{
@@ -155,9 +161,9 @@ func (o *Objects) unmark(s Set) {
 			ReinvocationPolicy: admissionregistrationv1.NeverReinvocationPolicy,
 			Mutations: []admissionregistrationv1.Mutation{{
 				PatchType: admissionregistrationv1.PatchTypeJSONPatch,
-				JSONPatch: &admissionregistrationv1.JSONPatch{Expression: fmt.Sprintf(`%s in object.metadata.?annotations.orValue({})
-? [JSONPatch{op: "remove", path: %s}]
-: []`, cel.Quote(key), cel.Quote(pointer("metadata", "annotations", key)))},
+				JSONPatch: &admissionregistrationv1.JSONPatch{Expression: fmt.Sprintf(`object.metadata.?annotations[?%[1]s].hasValue() && !object.metadata.annotations[%[1]s].startsWith(%[2]s)
+? [JSONPatch{op: "remove", path: %[3]s}]
+: []`, cel.Quote(key), cel.Quote(o.Content+" "), cel.Quote(pointer("metadata", "annotations", key)))},
 			}},
 		},
 	}

@@ -19,14 +19,10 @@ const (
 )
 
 // InForce returns the condition that the policy is in force for the pod.
-func InForce(policy string) string { return "variables." + policyVariable(policy) }
+func InForce(policy string) string { return cel.Quote(policy) + " in variables.policies" }
 
 // Granted returns the condition that the pod may use the dedicated pool.
 func Granted(pool string) string { return "variables." + grantVariable(pool) }
-
-func policyVariable(name string) string { return "policy_" + identifier(name) }
-
-func selectsVariable(name string) string { return "selects_" + identifier(name) }
 
 func grantVariable(pool string) string { return "grant_" + identifier(pool) }
 
@@ -109,34 +105,21 @@ func (p *program) policies(s Set) {
 	for _, g := range s.Grants {
 		p.define(grantVariable(g.Pool), "%s", g.Holds)
 	}
-	replacing := map[string]bool{}
+	var rows, replaced []string
 	for _, policy := range s.Policies {
-		for _, by := range policy.ReplacedBy {
-			replacing[by] = true
+		rows = append(rows, either(policy.Selects, cel.Quote(policy.Name), `""`))
+		if len(policy.ReplacedBy) > 0 {
+			replaced = append(replaced, fmt.Sprintf("%s: %s", cel.Quote(policy.Name), texts(policy.ReplacedBy)))
 		}
 	}
-	for _, policy := range s.Policies {
-		if replacing[policy.Name] || len(policy.ReplacedBy) > 0 {
-			p.define(selectsVariable(policy.Name), "%s", policy.Selects)
-		}
+	selected := p.list("selected", rows) + `.filter(p, p != "")`
+	if len(replaced) == 0 {
+		p.define("policies", "%s", selected)
+		return
 	}
-	var names []string
-	for _, policy := range s.Policies {
-		switch {
-		case len(policy.ReplacedBy) > 0:
-			var by []string
-			for _, name := range policy.ReplacedBy {
-				by = append(by, "variables."+selectsVariable(name))
-			}
-			p.define(policyVariable(policy.Name), "%s", cel.And("variables."+selectsVariable(policy.Name), cel.Not(cel.Or(by...))))
-		case replacing[policy.Name]:
-			p.define(policyVariable(policy.Name), "variables.%s", selectsVariable(policy.Name))
-		default:
-			p.define(policyVariable(policy.Name), "%s", policy.Selects)
-		}
-		names = append(names, fmt.Sprintf("%s ? %s : %q", InForce(policy.Name), cel.Quote(policy.Name), ""))
-	}
-	p.define("policies", "%s.filter(p, p != \"\")", p.list("policies", names))
+	p.define("selected", "%s", selected)
+	p.define("overrides", "{\n  %s\n}", strings.Join(replaced, ",\n  "))
+	p.define("policies", `variables.selected.filter(p, !variables.overrides[?p].orValue([]).exists(by, by in variables.selected))`)
 }
 
 // either returns the list of one of two expressions that a condition chooses.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,8 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-
-	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/kubectl-sched/kubectl-sched/compiler"
 	"github.com/kubectl-sched/kubectl-sched/compiler/admission"
@@ -157,13 +157,16 @@ func replace[T metav1.Object](ctx context.Context, client resource[T], o T) erro
 	if !apierrors.IsAlreadyExists(err) {
 		return err
 	}
-	have, err := client.Get(ctx, o.GetName(), metav1.GetOptions{})
-	if err != nil {
+	// The API server writes to the status of some of them by itself.
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		have, err := client.Get(ctx, o.GetName(), metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		o.SetResourceVersion(have.GetResourceVersion())
+		_, err = client.Update(ctx, o, metav1.UpdateOptions{})
 		return err
-	}
-	o.SetResourceVersion(have.GetResourceVersion())
-	_, err = client.Update(ctx, o, metav1.UpdateOptions{})
-	return err
+	})
 }
 
 // awaitMark waits until a probe that comes with a mark of its own gets the set's
@@ -174,7 +177,7 @@ func (l *lab) awaitMark(content string) {
 	probe := pod("probe", l.home)
 	probe.Annotations = map[string]string{admission.Annotation(l.set): "forged nothing"}
 	want, last := content, ""
-	err := wait.PollUntilContextTimeout(l.t.Context(), 100*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(context.WithoutCancel(l.t.Context()), 100*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
 		stored, err := l.CoreV1().Pods(l.home).Create(ctx, probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		if err != nil {
 			last = err.Error()
@@ -195,13 +198,14 @@ func (l *lab) awaitMark(content string) {
 // uninstall takes the bindings of the set away and waits until it acts no more.
 func (l *lab) uninstall() {
 	l.t.Helper()
+	ctx := context.WithoutCancel(l.t.Context())
 	for _, role := range []string{admission.RolePlace, admission.RoleUnmark} {
-		err := l.AdmissionregistrationV1().MutatingAdmissionPolicyBindings().Delete(l.t.Context(), admission.Name(l.set, role), metav1.DeleteOptions{})
+		err := l.AdmissionregistrationV1().MutatingAdmissionPolicyBindings().Delete(ctx, admission.Name(l.set, role), metav1.DeleteOptions{})
 		if err != nil && !apierrors.IsNotFound(err) {
 			l.t.Fatal(err)
 		}
 	}
-	err := l.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Delete(l.t.Context(), admission.Name(l.set, admission.RoleAudit), metav1.DeleteOptions{})
+	err := l.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Delete(ctx, admission.Name(l.set, admission.RoleAudit), metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		l.t.Fatal(err)
 	}
@@ -237,7 +241,7 @@ func same(t *testing.T, what string, want, got runtime.Object) bool {
 	t.Helper()
 	diff := cmp.Diff(spec(t, want), spec(t, got))
 	if diff != "" {
-		t.Errorf("%s differs (-render +admission):\n%s", what, diff)
+		t.Errorf("%s, marked %v, differs (-render +admission):\n%s", what, got.(metav1.Object).GetAnnotations(), diff)
 	}
 	return diff == ""
 }
