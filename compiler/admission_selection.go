@@ -219,7 +219,8 @@ func (c *compilation) kindTable() kindTable {
 	return out
 }
 
-// rows returns the table as the admission policy needs it.
+// rows returns the table as the admission policy needs it: without the kinds that
+// no pod shows.
 func (t kindTable) rows() []admission.Kind {
 	var out []admission.Kind
 	for _, k := range t {
@@ -227,7 +228,7 @@ func (t kindTable) rows() []admission.Kind {
 		if k.match != "" {
 			row.MatchKeys = []string{k.match}
 		}
-		if len(row.Labels)+len(row.MatchKeys) > 0 {
+		if _, never := throughOthers[groupKind(k.group, k.kind)]; !never && len(row.Labels)+len(row.MatchKeys) > 0 {
 			out = append(out, row)
 		}
 	}
