@@ -77,7 +77,7 @@ func TestWaitEndsWithWherePodsLanded(t *testing.T) {
 			most = max(most, len(begun))
 		case Done:
 			delete(begun, e.Subject)
-		case Checked, Waiting: // neither begins nor ends one
+		case Checked, Waiting, Outwaiting: // none begins or ends one
 		}
 	}
 	_, findings, err = a.Run(t.Context(), changes, RunOptions{MaxUnavailable: 2, RolloutTimeout: time.Minute})

@@ -20,6 +20,9 @@ type Status struct {
 	Scope Scope
 	// Revision is the newest revision.
 	Revision *Revision
+	// Writer is the run that was writing the set when its state was read, nil for
+	// none; see State.Writer.
+	Writer *Writer
 	// Workloads has one entry for each workload with fields of the set.
 	Workloads []WorkloadStatus
 	// Drifts are what is not as the revision left it, besides workloads.
@@ -72,7 +75,7 @@ func (s *Status) Drifted() bool {
 // needs nothing but the cluster; of pools it knows those whose nodes the set writes.
 func (a *Applier) Status(ctx context.Context, state *State) (*Status, error) {
 	poolOf := writtenPools(state.Latest())
-	status := &Status{Set: state.Set, Scope: state.Scope, Revision: state.Latest()}
+	status := &Status{Set: state.Set, Scope: state.Scope, Revision: state.Latest(), Writer: state.Writer()}
 	items := state.items()
 	var changes []*WorkloadChange
 	live := map[types.UID]*workload.Workload{}

@@ -190,7 +190,8 @@ func (h *hold) sign(ctx context.Context) error {
 	}
 	now, err := h.store.maps.Get(ctx, h.parent.Name, metav1.GetOptions{})
 	if err != nil {
-		return nil //nolint:nilerr // a server that does not answer now is not one that says somebody took over
+		// A server that does not answer now has not said that somebody took over.
+		return nil
 	}
 	return h.mine(now)
 }

@@ -42,8 +42,8 @@ func History(w io.Writer, format Format, state *apply.State, o Options) error {
 	for _, r := range state.Revisions {
 		stateText := string(r.State)
 		switch {
-		case r.State == apply.Open && r == state.Latest():
-			stateText = "interrupted, or running now"
+		case r.State == apply.Open && state.Writer().Active(o.Now) && state.Writer().Revision == r.Number:
+			stateText = "being written"
 		case r.State == apply.Open:
 			stateText = "interrupted"
 		}

@@ -32,11 +32,8 @@ func Status(w io.Writer, format Format, s *apply.Status, o Options) error {
 	b.WriteString(strings.Replace(head, s.Set.Name, style.paint(bold, s.Set.Name), 1) + "\n")
 	if r := s.Revision; r != nil {
 		fmt.Fprintf(&b, "revision %d, %s, %s by %s\n", r.Number, r.State, r.Started.Format(time.RFC3339), orNone(r.By))
-		switch r.State {
-		case apply.Open:
-			b.WriteString(style.paint(yellow, wrap("  its run was interrupted or is running now; apply again to finish it, or undo it", o.width(), "  ")) + "\n")
-		case apply.Failed:
-			b.WriteString(style.paint(yellow, wrap("  some of it was refused by the cluster; mend that and apply again, or undo it", o.width(), "  ")) + "\n")
+		if words := unfinished(r, s.Writer, o.Now); words != "" {
+			b.WriteString(style.paint(yellow, wrap("  "+words, o.width(), "  ")) + "\n")
 		}
 	}
 	if s.Admission != nil {
@@ -71,6 +68,21 @@ func Status(w io.Writer, format Format, s *apply.Status, o Options) error {
 	fmt.Fprintf(&b, "\n%s, %s, %s\n", plural(len(s.Workloads), "workload"), plural(drifted, "drift"), plural(broken, "violation"))
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// unfinished says what a revision that is not complete waits for.
+func unfinished(r *apply.Revision, writer *apply.Writer, now time.Time) string {
+	switch r.State {
+	case apply.Complete:
+	case apply.Failed:
+		return "some of it was refused by the cluster; mend that and apply again, or undo it"
+	case apply.Open:
+		if writer.Active(now) && writer.Revision == r.Number {
+			return "it is being written now"
+		}
+		return "its run was interrupted; apply again to finish it, or undo it"
+	}
+	return ""
 }
 
 // violationTexts says what is wrong with the pods of one workload, once for

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -169,8 +170,7 @@ func TestStatusAndHistory(t *testing.T) {
 	}
 	want := `set shop (state in namespace kube-system): policies in placement, all namespaces
 revision 2, open, 2026-03-04T05:06:07Z by dev
-  its run was interrupted or is running now; apply again to finish it, or undo
-  it
+  its run was interrupted; apply again to finish it, or undo it
 
 Deployment shop/web  revision 2, policies web-ha
   drift .spec.x: it was changed since revision 2 by kubectl-edit
@@ -184,13 +184,17 @@ Deployment shop/web  revision 2, policies web-ha
 		t.Errorf("status (-want +got):\n%s", d)
 	}
 	out.Reset()
+	status.Writer = &apply.Writer{Revision: 2, Seen: started}
+	if err := report.Status(&out, report.Text, status, report.Options{Now: started.Add(3 * time.Second)}); err != nil || !strings.Contains(out.String(), "  it is being written now\n") {
+		t.Errorf("while it is being written (%v):\n%s", err, out.String())
+	}
+	out.Reset()
 	state := &apply.State{Set: set, Scope: scope, Revisions: []*apply.Revision{revision}}
 	if err := report.History(&out, report.Text, state, report.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	history := `REVISION  STARTED (UTC)     STATE                       HOLDS       CAUSE
-2         2026-03-04 05:06  interrupted, or running     1 workload  apply by dev
-                            now
+	history := `REVISION   STARTED (UTC)      STATE         HOLDS        CAUSE
+2          2026-03-04 05:06   interrupted   1 workload   apply by dev
 `
 	if d := cmp.Diff(history, out.String()); d != "" {
 		t.Errorf("history (-want +got):\n%s", d)

@@ -12,6 +12,7 @@ import (
 	"io"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 )
@@ -52,6 +53,9 @@ type Options struct {
 	Color bool
 	// Width is how many columns text may take; 0 for DefaultWidth.
 	Width int
+	// Now is the time, for what is said of runs that may be going on; zero if that
+	// is not known.
+	Now time.Time
 	// Source returns the text of a file that a finding points into, for the
 	// excerpt; false if there is none. Without it there are no excerpts.
 	Source func(file string) ([]byte, bool)

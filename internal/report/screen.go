@@ -53,13 +53,13 @@ func (s *Screen) Show(lines []string) {
 	fmt.Fprint(s.w, b.String())
 }
 
-// Above prints something that stays, above the lines. print may write to any
+// Above has something written that stays, above the lines. write may use any
 // stream that ends at the same terminal.
-func (s *Screen) Above(print func()) {
+func (s *Screen) Above(write func()) {
 	var b strings.Builder
 	s.erase(&b)
 	fmt.Fprint(s.w, b.String())
-	print()
+	write()
 	b.Reset()
 	s.draw(&b)
 	fmt.Fprint(s.w, b.String())
