@@ -170,16 +170,16 @@ func grantCondition(g policy.Grants) string {
 		conditions = append(conditions, namespaceCondition(g.Namespaces))
 	}
 	if g.ServiceAccounts != nil {
-		var any []string
+		var accounts []string
 		for _, a := range g.ServiceAccounts {
 			namespace, name, full := strings.Cut(a, "/")
 			if !full {
-				any = append(any, cel.Matches("variables.serviceAccount", []string{a}))
+				accounts = append(accounts, cel.Matches("variables.serviceAccount", []string{a}))
 				continue
 			}
-			any = append(any, cel.And(cel.Matches(admission.Namespace, []string{namespace}), cel.Matches("variables.serviceAccount", []string{name})))
+			accounts = append(accounts, cel.And(cel.Matches(admission.Namespace, []string{namespace}), cel.Matches("variables.serviceAccount", []string{name})))
 		}
-		conditions = append(conditions, cel.Or(any...))
+		conditions = append(conditions, cel.Or(accounts...))
 	}
 	return cel.And(append(conditions, cel.Labels("variables.namespaceLabels", g.NamespaceLabels))...)
 }

@@ -3,6 +3,8 @@ package compiler_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 
 	"github.com/kubectl-sched/kubectl-sched/compiler"
 	"github.com/kubectl-sched/kubectl-sched/compiler/admission/admissiontest"
+	"github.com/kubectl-sched/kubectl-sched/internal/workload"
 	"github.com/kubectl-sched/kubectl-sched/policy"
 )
 
@@ -120,6 +123,74 @@ func TestAdmissionCost(t *testing.T) {
 				t.Errorf("the policy has %d KiB", len(data)>>10)
 			}
 		})
+	}
+}
+
+// fleet are Deployments that select their pods by fewer labels than they give
+// them, which a pod alone does not show.
+func fleet(t testing.TB, n int, name string) []*workload.Workload {
+	ws := make([]*workload.Workload, n)
+	for i := range ws {
+		o := object(t, workload.PodFields{})
+		o["metadata"] = map[string]any{"name": fmt.Sprintf("%s-%d", name, i), "namespace": "shop"}
+		app := fmt.Sprintf("app-%d", i)
+		o["spec"].(map[string]any)["selector"] = map[string]any{"matchLabels": map[string]any{"app": app}}
+		template := podTemplate(map[string]any{})
+		template["metadata"] = map[string]any{"labels": map[string]any{"app": app, "version": "1"}}
+		o["spec"].(map[string]any)["template"] = template
+		ws[i] = fromObject(t, o)
+	}
+	return ws
+}
+
+func spreading() *policy.Placement {
+	return &policy.Placement{Policies: []policy.Policy{{
+		Name: "spread", Level: policy.Mandatory, Positions: anywhere("policies", 0),
+		Spread: map[string]policy.Spread{"zone": {Strength: policy.Prefer, MaxSkew: 1, Of: policy.Subject{Kind: policy.EachWorkload}}},
+	}}}
+}
+
+// TestAdmissionKnowsWorkloads holds that the selectors of many workloads are
+// found, and cost next to nothing to look up.
+func TestAdmissionKnowsWorkloads(t *testing.T) {
+	t.Parallel()
+	plan, findings := compiler.Compile(compiler.Request{Placement: spreading(), Workloads: fleet(t, 5000, "web"), Surface: policy.SurfaceAdmission})
+	if findings.HasErrors() {
+		t.Fatal(findings)
+	}
+	p, err := admissiontest.Compile(placePolicy(plan))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range []int{0, 2500, 4999} {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Labels: map[string]string{"app": fmt.Sprintf("app-%d", i), "version": "1", "pod-template-hash": "x", "injected": "y"},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: fmt.Sprintf("web-%d-x", i), Controller: new(true)}},
+		}}
+		out, cost, err := p.Mutate(t.Context(), pod, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := out.(*corev1.Pod).Spec.TopologySpreadConstraints
+		want := map[string]string{"app": fmt.Sprintf("app-%d", i)}
+		if len(got) != 1 || !maps.Equal(got[0].LabelSelector.MatchLabels, want) {
+			t.Errorf("workload %d spreads by %s, want the selector %v", i, asJSON(got), want)
+		}
+		if cost > 10_000 {
+			t.Errorf("workload %d costs %d", i, cost)
+		}
+	}
+}
+
+// TestAdmissionTooLarge holds that what the API server cannot store is found
+// when it is compiled.
+func TestAdmissionTooLarge(t *testing.T) {
+	t.Parallel()
+	_, findings := compiler.Compile(compiler.Request{
+		Placement: spreading(), Workloads: fleet(t, 12_000, strings.Repeat("w", 55)), Surface: policy.SurfaceAdmission,
+	})
+	if !hasRule(findings, "compile/too-large") {
+		t.Errorf("found %v", findings)
 	}
 }
 

@@ -79,10 +79,10 @@ func (c *compilation) kindCondition(r *rule, w policy.Workloads, at func(...stri
 		return cel.True
 	}
 	patterns := kindPatterns(w.Kinds)
-	any := func(group, kind string) bool {
+	selected := func(group, kind string) bool {
 		return slices.ContainsFunc(patterns, func(k kindPattern) bool { return k.matches(group, kind) })
 	}
-	if any("batch", "CronJob") != any("batch", "Job") {
+	if selected("batch", "CronJob") != selected("batch", "Job") {
 		c.inexpressible(r, at("kinds"), "a pod shows the Job that made it, and not whether a CronJob made that; select both kinds, Job and CronJob, or "+useOtherSurface)
 	}
 	var bare, full, others []string
@@ -118,7 +118,7 @@ func (c *compilation) kindCondition(r *rule, w policy.Workloads, at func(...stri
 // label in which the kind's controller says so.
 func (c *compilation) templateCondition(r *rule, w policy.Workloads, at func(...string) []string) string {
 	patterns := kindPatterns(w.Kinds)
-	var any []string
+	var either []string
 	for _, k := range c.kindTable() {
 		selected := w.Kinds == nil || slices.ContainsFunc(patterns, func(p kindPattern) bool { return p.matches(k.group, k.kind) })
 		switch {
@@ -131,17 +131,17 @@ func (c *compilation) templateCondition(r *rule, w policy.Workloads, at func(...
 					values[i] = strings.ToLower(v)
 				}
 			}
-			any = append(any, cel.And("variables.groupKind == "+cel.Quote(groupKind(k.group, k.kind)), cel.Label(admission.Labels, k.templateLabel, values)))
+			either = append(either, cel.And("variables.groupKind == "+cel.Quote(groupKind(k.group, k.kind)), cel.Label(admission.Labels, k.templateLabel, values)))
 		case k.several && w.Kinds != nil:
 			c.inexpressible(r, at("templates"), fmt.Sprintf("the pods of a %s do not show by a label which template they are of; select by pods: labels, or %s", k.kind, useOtherSurface))
 		case !k.several && anyMatches(patternsOf(w.Templates), ""):
-			any = append(any, "variables.groupKind == "+cel.Quote(groupKind(k.group, k.kind)))
+			either = append(either, "variables.groupKind == "+cel.Quote(groupKind(k.group, k.kind)))
 		}
 	}
 	if w.Kinds == nil {
 		c.inexpressible(r, at("templates"), "whether a pod shows which template it is of depends on its kind; say kinds as well, or "+useOtherSurface)
 	}
-	return cel.Or(any...)
+	return cel.Or(either...)
 }
 
 func patternsOf(texts []string) []pattern { return patterns(texts) }

@@ -48,15 +48,19 @@ func (r *recorder) ForInput(ctx context.Context, attributes *admission.Versioned
 	return result, left, err
 }
 
+// named is a variable as the CEL compiler takes it.
 type named struct {
 	admissionregistrationv1.Variable
 }
 
-func (v named) GetName() string       { return v.Name }
+// GetName returns the variable's name.
+func (v named) GetName() string { return v.Name }
+
+// GetExpression returns the variable's text.
 func (v named) GetExpression() string { return v.Expression }
-func (v named) ReturnTypes() []*celgo.Type {
-	return []*celgo.Type{celgo.AnyType}
-}
+
+// ReturnTypes allows any type.
+func (v named) ReturnTypes() []*celgo.Type { return []*celgo.Type{celgo.AnyType} }
 
 // Compile compiles the policy as Kubernetes 1.37 does. The error names every
 // expression that does not compile.
