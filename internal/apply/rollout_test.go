@@ -110,6 +110,7 @@ func TestWaitEndsWithWherePodsLanded(t *testing.T) {
 func TestRolloutThatDoesNotEnd(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
+	l.twoZones()
 	a := l.applier(nil)
 	l.create(deployment("web"))
 	changes, _ := l.prepare(a, matching(require("no-such", "label"), "web"))
@@ -146,9 +147,14 @@ func TestRolloutThatDoesNotEnd(t *testing.T) {
 func TestRolloutThatFailsEndsTheWait(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
+	l.twoZones()
 	a := l.applier(nil)
-	l.create(workloadManifest("Deployment", "web", "  replicas: 1\n  progressDeadlineSeconds: 2\n", ""))
+	web := l.create(workloadManifest("Deployment", "web", "  replicas: 1\n  progressDeadlineSeconds: 2\n", "nodeSelector: {zone-of: "+l.namespace+"}"))
 	l.create(deployment("patient"))
+	l.eventually("the pod from before runs", func(context.Context) bool {
+		ready, _, _ := unstructured.NestedInt64(l.get(web).Object, "status", "readyReplicas")
+		return ready == 1
+	})
 	changes, findings := l.prepare(a, matching(require("no-such", "label"), "web", "patient"))
 	if findings.HasErrors() {
 		t.Fatal(findings)
