@@ -154,8 +154,9 @@ func verbsOf(o ObjectChange) []string {
 		return []string{"delete"}
 	case Replace:
 		return []string{"delete", "create", "patch"}
+	default:
+		return nil
 	}
-	return nil
 }
 
 // allowed asks about one permission.

@@ -180,6 +180,7 @@ func (r *run) phases(ctx context.Context) error {
 			updates = append(updates, change)
 		case Withdraw:
 			withdrawals = append(withdrawals, change)
+		default: // nothing is written
 		}
 	}
 	nodes := byNode(r.cs.Nodes)
@@ -190,6 +191,7 @@ func (r *run) phases(ctx context.Context) error {
 			before = append(before, o)
 		case Delete:
 			after = append(after, o)
+		default: // nothing is written
 		}
 	}
 	slices.Reverse(after)

@@ -128,7 +128,8 @@ func (s Scope) fitStep(state *State, change, everywhere bool) diag.Findings {
 		_, findings := s.fit(set, recorded, false)
 		return findings
 	case len(s.Namespaces) == 0 && !everywhere && len(recorded.Namespaces) > 0:
-		return diag.Findings{{Rule: "apply/other-scope", Severity: diag.Error, Subject: "set " + set.Name,
+		return diag.Findings{{
+			Rule: "apply/other-scope", Severity: diag.Error, Subject: "set " + set.Name,
 			Message: fmt.Sprintf("its policies act in %s so far, and this run says nothing of namespaces", recorded.Where()),
 			Fix:     &diag.Fix{Message: fmt.Sprintf("give -n %s to leave it at that, or -A for all namespaces", strings.Join(recorded.Namespaces, ","))},
 		}}

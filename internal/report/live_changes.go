@@ -93,6 +93,7 @@ func ChangeEffects(w io.Writer, c *apply.ChangeSet, o Options) error {
 		case apply.Withdraw:
 			t.heading(change.Workload.Ref(), diag.Pos{})
 			t.field("withdraws", "all of the set's fields; no policy of it matches any more")
+		default: // nothing happens to it
 		}
 	}
 	for _, o := range c.Objects {
