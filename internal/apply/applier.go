@@ -199,7 +199,8 @@ func (a *Applier) Prepare(ctx context.Context, r Request) (*ChangeSet, diag.Find
 		return nil, findings, err
 	}
 	findings = append(findings, fs...)
-	findings = append(findings, r.Step.nextWrites(r.State.Set, in.scope, contentOf(in.objects), r.Plan.Changes)...)
+	findings = append(findings, r.Step.nextWrites(in.scope, r.Plan.Changes)...)
+	findings = append(findings, r.Step.outdated(r.State.Set, in.scope, contentOf(in.objects), r.Workloads)...)
 	in.nodes, in.pools = marksOf(r.Plan)
 	changes, fs, err := a.examine(ctx, in)
 	return changes, append(findings, fs...), err

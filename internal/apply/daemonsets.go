@@ -12,6 +12,7 @@ import (
 
 	"github.com/kubectl-sched/kubectl-sched/compiler"
 	"github.com/kubectl-sched/kubectl-sched/compiler/admission"
+	"github.com/kubectl-sched/kubectl-sched/internal/workload"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 )
 
@@ -20,23 +21,60 @@ import (
 // when the DaemonSet is written, and no sooner; and what they have put into it
 // stays, since they act on what comes and not on what is there.
 
-// nextWrites is the finding on DaemonSets that are there already and get their
-// placement only when somebody writes them; none if there are no such.
-func (s Step) nextWrites(set Set, scope Scope, content string, changes []compiler.Change) diag.Findings {
+// Judged returns those of the workloads that the step's policies are compiled
+// for: all, but under admission no pods and no DaemonSets that admission policies
+// have placed already. What such an object has may come from a former content,
+// and must not be taken for what its owner wants; nor can it be changed.
+func (s Step) Judged(set Set, workloads []*workload.Workload) []*workload.Workload {
+	if !s.Admission() {
+		return workloads
+	}
+	key := admission.Annotation(set.Label())
+	return slices.DeleteFunc(slices.Clone(workloads), func(w *workload.Workload) bool {
+		return w.Group == "" && w.Kind == "Pod" || isDaemonSet(w) && w.Annotations[key] != ""
+	})
+}
+
+func isDaemonSet(w *workload.Workload) bool {
+	return w.Group == appsv1.GroupName && w.Kind == "DaemonSet"
+}
+
+// outdated is the finding on DaemonSets that a former content has placed, or this
+// one in parts; none if there are no such.
+func (s Step) outdated(set Set, scope Scope, content string, read []*workload.Workload) diag.Findings {
 	if !s.Admission() || s.Observe {
 		return nil
 	}
-	key := admission.Annotation(set.Label())
+	var names []string
+	for _, w := range read {
+		mark, ok := admission.ParseMark(w.Annotations[admission.Annotation(set.Label())])
+		if ok && mark.Content != content && isDaemonSet(w) && (len(scope.Namespaces) == 0 || slices.Contains(scope.Namespaces, w.Namespace)) {
+			names = append(names, w.Namespace+"/"+w.Name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return diag.Findings{{
+		Rule: "apply/outdated", Severity: diag.Warning, Subject: "DaemonSet " + shortList(names),
+		Message: "its template has the placement of a former revision, and gets the new one on top of it when it is next written",
+		Fix:     &diag.Fix{Message: "put its manifest in place as a whole, so that nothing of the former is left: kubectl replace -f"},
+	}}
+}
+
+// nextWrites is the finding on DaemonSets that are there already and get their
+// placement only when somebody writes them; none if there are no such.
+func (s Step) nextWrites(scope Scope, changes []compiler.Change) diag.Findings {
+	if !s.Admission() || s.Observe {
+		return nil
+	}
 	var names, commands []string
 	for _, c := range changes {
 		w := c.Workload
-		if w.Kind != "DaemonSet" || w.Group != "apps" || len(c.Effects) == 0 {
+		if !isDaemonSet(w) || len(c.Effects) == 0 {
 			continue
 		}
 		if len(scope.Namespaces) > 0 && !slices.Contains(scope.Namespaces, w.Namespace) {
-			continue
-		}
-		if mark, ok := admission.ParseMark(w.Annotations[key]); ok && mark.Content == content {
 			continue
 		}
 		names = append(names, w.Namespace+"/"+w.Name)
