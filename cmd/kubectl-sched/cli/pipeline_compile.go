@@ -1,10 +1,13 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
 	"github.com/kubectl-sched/kubectl-sched/compiler"
+	"github.com/kubectl-sched/kubectl-sched/compiler/admission"
+	"github.com/kubectl-sched/kubectl-sched/internal/apply"
 	"github.com/kubectl-sched/kubectl-sched/internal/workload"
 	"github.com/kubectl-sched/kubectl-sched/policy"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
@@ -40,6 +43,10 @@ func (p *pipeline) compilePlans(ctx context.Context) ([]clusterPlan, diag.Findin
 				continue
 			}
 			p.workloads = append(p.workloads, workloads...)
+			if p.explained == "" {
+				named := apply.Set{Name: cmp.Or(p.setName, admission.DefaultSet), Namespace: apply.DefaultNamespace}
+				workloads = apply.Step{Surface: p.surfaceOf(target, policy.SurfaceRender)}.Judged(named, workloads)
+			}
 		}
 		plan, fs := p.compileFor(ctx, placement, target, workloads)
 		findings = append(findings, fs...)
