@@ -31,6 +31,17 @@ const (
 // pods, which then need no template that carries the fields.
 func (c *compilation) admitting() bool { return c.Surface == policy.SurfaceAdmission }
 
+// placedBefore reports whether the admission surface has had its say on the
+// object already: it acts on what comes, so a pod that is there stays as it is,
+// and what a former version of the set wrote is not the author's to mend.
+func (d *draft) placedBefore() bool {
+	if !d.c.admitting() || d.w.UID == "" {
+		return false
+	}
+	_, marked := d.w.Annotations[admission.Annotation(d.c.Set)]
+	return marked || d.w.Group == "" && d.w.Kind == "Pod"
+}
+
 // admit makes the objects of the admission surface.
 func (c *compilation) admit() {
 	if !c.admitting() || len(c.rules) == 0 {

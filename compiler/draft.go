@@ -89,6 +89,9 @@ func (d *draft) policyNames() []string {
 // report adds a finding about this workload. Nothing related is in the manifest
 // of one that was read from a cluster.
 func (d *draft) report(f finding) {
+	if d.placedBefore() {
+		return
+	}
 	f.subject = d.subject()
 	f.related = slices.DeleteFunc(f.related, func(r diag.Related) bool { return !r.Range.Start.IsValid() })
 	d.c.report(f)
