@@ -15,6 +15,7 @@ import (
 	"github.com/kubectl-sched/kubectl-sched/compiler"
 	"github.com/kubectl-sched/kubectl-sched/compiler/admission"
 	"github.com/kubectl-sched/kubectl-sched/compiler/admission/admissiontest"
+	"github.com/kubectl-sched/kubectl-sched/compiler/capability"
 	"github.com/kubectl-sched/kubectl-sched/internal/workload"
 	"github.com/kubectl-sched/kubectl-sched/policy"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
@@ -127,4 +128,51 @@ func TestAdmissionEqualsRender(t *testing.T) {
 		}
 	})
 	t.Logf("%d compared, %d left alone, %d contradictions; the highest cost was %d", compared, silent, contradictions, highest)
+}
+
+// What is in the cluster already has been placed, by this content or a former
+// one: its fields contradict nothing that comes.
+func TestAdmissionLeavesAloneWhatIsThere(t *testing.T) {
+	t.Parallel()
+	placement := &policy.Placement{Policies: []policy.Policy{{
+		Name: "second", Level: policy.Mandatory, Positions: anywhere("policies", 0),
+		Workloads: policy.Workloads{Namespaces: []string{"shop"}},
+		Nodes:     &policy.Nodes{Require: &policy.NodeTerm{Labels: map[string]policy.Values{"version": {"two"}}}},
+	}}}
+	object := func(kind, uid, mark string) *workload.Workload {
+		metadata := map[string]any{"name": "web", "namespace": "shop", "annotations": map[string]any{"admission.kubectl-sched.github.io/placement": mark}}
+		if uid != "" {
+			metadata["uid"] = uid
+		}
+		if mark == "" {
+			delete(metadata, "annotations")
+		}
+		pods := map[string]any{"nodeSelector": map[string]any{"version": "one"}, "containers": []any{map[string]any{"name": "main", "image": "example.com/main:1"}}}
+		if kind == "Pod" {
+			return fromObject(t, map[string]any{"apiVersion": "v1", "kind": kind, "metadata": metadata, "spec": pods})
+		}
+		labels := map[string]any{"app": "web"}
+		return fromObject(t, map[string]any{"apiVersion": "apps/v1", "kind": kind, "metadata": metadata, "spec": map[string]any{
+			"selector": map[string]any{"matchLabels": labels},
+			"template": map[string]any{"metadata": map[string]any{"labels": labels}, "spec": pods},
+		}})
+	}
+	for name, test := range map[string]struct {
+		w    *workload.Workload
+		want bool
+	}{
+		"a pod that runs":                 {object("Pod", "u", ""), false},
+		"a pod that is to come":           {object("Pod", "", ""), true},
+		"a DaemonSet that was placed":     {object("DaemonSet", "u", "95a0cb00a8 first"), false},
+		"a DaemonSet from before the set": {object("DaemonSet", "u", ""), true},
+		"a Deployment, which is not":      {object("Deployment", "u", ""), true},
+	} {
+		_, findings := compiler.Compile(compiler.Request{
+			Placement: placement, Workloads: []*workload.Workload{test.w}, Surface: policy.SurfaceAdmission,
+			Capabilities: capability.Capabilities{Minor: 37},
+		})
+		if findings.HasErrors() != test.want {
+			t.Errorf("%s: errors %v, want them: %v", name, findings, test.want)
+		}
+	}
 }
