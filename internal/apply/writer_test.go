@@ -149,9 +149,16 @@ func TestRunThatFellSilent(t *testing.T) {
 		}
 	}
 	// A sign may have been on its way still.
-	l.eventually("the next run takes over", func(context.Context) bool { return l.try(next, every) == nil })
+	l.eventually("nothing is heard of the first", func(context.Context) bool {
+		waited.Store(false)
+		state := l.state()
+		return next.outwait(t.Context(), next.store(l.set), state, state.Writer()) == nil
+	})
 	if !waited.Load() {
-		t.Error("it did not wait for a sign of the first")
+		t.Error("it did not say that it waits for a sign of the first")
+	}
+	if err := l.try(next, every); err != nil {
+		t.Errorf("the next run does not take over: %v", err)
 	}
 	g.silent.Store(false)
 	close(g.open)
