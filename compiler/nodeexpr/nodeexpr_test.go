@@ -21,7 +21,8 @@ func world() []*corev1.Node {
 	var out []*corev1.Node
 	for _, name := range []string{"n1", "n2", "n3"} {
 		for _, a := range []string{"-", "x", "y", "z", ""} {
-			for _, b := range []string{"-", "-1", "0", "1", "2", "3", "x"} {
+			// 01 is a number too: with it, "not 1, above 0, below 2" has a node.
+			for _, b := range []string{"-", "-1", "0", "1", "01", "2", "3", "x"} {
 				n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}}}
 				if a != "-" {
 					n.Labels["a"] = a
