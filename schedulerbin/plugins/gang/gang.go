@@ -1,0 +1,239 @@
+// Package gang is the plugin Gang: what a gang needs beside the in-tree
+// GangScheduling, which decides whether a gang fits and is not repeated here. It
+// concerns pods in a group (spec.schedulingGroup) alone, and uses
+//
+//   - PreEnqueue and EnqueueExtensions, to hold back the members of a virtual group
+//     that the scheduler could only fail on: while the group's priority is not
+//     visible in the scheduler's cache, and while members contradict each other;
+//   - Reserve, to count how many members a trial of the whole group places, and to
+//     let go the waiting siblings of a member that is lost;
+//   - Permit, to end a wait after the gang's own timeout: upstream's is a constant
+//     of 5 minutes, and the API has no field for it;
+//   - PostBind, to forget the wait.
+//
+// It has no Filter and no Score: no method of it runs for a node.
+package gang
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/utils/clock"
+
+	"github.com/kubectl-sched/kubectl-sched/schedulerbin/args"
+	"github.com/kubectl-sched/kubectl-sched/schedulerbin/gangkey"
+	"github.com/kubectl-sched/kubectl-sched/schedulerbin/podgroup"
+)
+
+// Name is the plugin's name in a KubeSchedulerConfiguration.
+const Name = args.Gang
+
+// ReasonPriority is why members are held back whose group's priority is not known
+// to the scheduler yet.
+const ReasonPriority = "waiting for the priority of the gang to be known to the scheduler"
+
+// Groups is told what the plugin sees of gangs.
+type Groups interface {
+	// Configure says what the profile called schedulerName does with its gangs.
+	Configure(schedulerName string, a *args.GangArgs)
+	// Tried says that a trial of the group has placed so many members by now. Each
+	// trial has a cycle of its own.
+	Tried(namespace, group string, cycle any, placed int)
+}
+
+// Plugin is the plugin Gang.
+type Plugin struct {
+	args   *args.GangArgs
+	handle fwk.Handle
+	groups Groups
+	clock  clock.WithDelayedExecution
+
+	mu     sync.Mutex
+	timers map[types.UID]clock.Timer // of members that may wait at Permit
+}
+
+var (
+	_ fwk.PreEnqueuePlugin  = &Plugin{}
+	_ fwk.EnqueueExtensions = &Plugin{}
+	_ fwk.ReservePlugin     = &Plugin{}
+	_ fwk.PermitPlugin      = &Plugin{}
+	_ fwk.PostBindPlugin    = &Plugin{}
+)
+
+// Factory returns the plugin's factory. The plugin tells groups what it sees. The
+// factory's error is one of the arguments, with the path of the field.
+func Factory(groups Groups) func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) {
+	return func(_ context.Context, object runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
+		a, err := args.FromObject[*args.GangArgs](Name, object)
+		if err != nil {
+			return nil, err
+		}
+		groups.Configure(handle.ProfileName(), a)
+		return newPlugin(a, handle, groups, clock.RealClock{}), nil
+	}
+}
+
+func newPlugin(a *args.GangArgs, handle fwk.Handle, groups Groups, c clock.WithDelayedExecution) *Plugin {
+	return &Plugin{args: a, handle: handle, groups: groups, clock: c, timers: map[types.UID]clock.Timer{}}
+}
+
+// Name returns Gang.
+func (p *Plugin) Name() string { return Name }
+
+// PreEnqueue holds back a member of a virtual group that cannot be tried yet. Such
+// a wait is no reason for an autoscaler to act, and is not marked as one.
+func (p *Plugin) PreEnqueue(_ context.Context, pod *corev1.Pod) *fwk.Status {
+	name := groupOf(pod)
+	if !podgroup.IsVirtual(name) {
+		return nil
+	}
+	group, err := p.handle.PodGroupManager().PodGroups().Get(pod.Namespace, name)
+	if err != nil {
+		return nil // GangScheduling holds it until there is one
+	}
+	if hold := group.Annotations[podgroup.HoldAnnotation]; hold != "" {
+		return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, hold)
+	}
+	if group.Spec.Priority == nil || *group.Spec.Priority != gangkey.Priority(pod) {
+		return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, ReasonPriority)
+	}
+	return nil
+}
+
+// EventsToRegister returns what ends a hold: a change of the member's own group.
+func (p *Plugin) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, error) {
+	return []fwk.ClusterEventWithHint{{
+		Event:          fwk.ClusterEvent{Resource: fwk.PodGroup, ActionType: fwk.Add | fwk.Update},
+		QueueingHintFn: wakesMember,
+	}}, nil
+}
+
+// wakesMember queues pod when the group that is new or changed is its own.
+func wakesMember(_ klog.Logger, pod *corev1.Pod, _, changed any) (fwk.QueueingHint, error) {
+	group, ok := changed.(*schedulingv1beta1.PodGroup)
+	if !ok {
+		return fwk.Queue, fmt.Errorf("event of a pod group holds a %T", changed)
+	}
+	if group.Namespace == pod.Namespace && group.Name == groupOf(pod) {
+		return fwk.Queue, nil
+	}
+	return fwk.QueueSkip, nil
+}
+
+// placedKey is where a trial of a group keeps how many members it has placed.
+const placedKey fwk.StateKey = Name + "/placed"
+
+type placed int
+
+// Clone returns the count.
+func (p placed) Clone() fwk.StateData { return p }
+
+// Reserve counts a member that a trial of its group has placed. It holds nothing.
+func (p *Plugin) Reserve(_ context.Context, state fwk.CycleState, pod *corev1.Pod, _ string) *fwk.Status {
+	if groupOf(pod) == "" || !state.IsPodGroupSchedulingCycle() {
+		return nil
+	}
+	cycle := state.GetPodGroupSchedulingCycle()
+	count := placed(1)
+	if before, err := cycle.Read(placedKey); err == nil {
+		if n, ok := before.(placed); ok {
+			count += n
+		}
+	}
+	cycle.Write(placedKey, count)
+	p.groups.Tried(pod.Namespace, groupOf(pod), cycle, int(count))
+	return nil
+}
+
+// Unreserve lets go the members that wait for one that is lost: rejected, deleted,
+// preempted or failed at its bind. It may run for a pod whose Reserve did not.
+func (p *Plugin) Unreserve(_ context.Context, state fwk.CycleState, pod *corev1.Pod, _ string) {
+	if groupOf(pod) == "" || state.IsPodGroupSchedulingCycle() {
+		return // a trial has nobody waiting
+	}
+	p.stopTimer(pod.UID)
+	p.release(pod, fmt.Sprintf("member %s of the gang is lost", pod.Name))
+}
+
+// Permit starts the gang's timeout for a member. It never makes a member wait:
+// GangScheduling does.
+func (p *Plugin) Permit(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _ string) (*fwk.Status, time.Duration) {
+	if groupOf(pod) == "" {
+		return nil, 0
+	}
+	timeout := p.timeout(pod)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if old := p.timers[pod.UID]; old != nil {
+		old.Stop()
+	}
+	p.timers[pod.UID] = p.clock.AfterFunc(timeout, func() { p.expire(pod, timeout) })
+	return nil, 0
+}
+
+// PostBind forgets the wait of a member that is bound.
+func (p *Plugin) PostBind(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _ string) {
+	if groupOf(pod) != "" {
+		p.stopTimer(pod.UID)
+	}
+}
+
+// timeout returns how long pod may wait for its siblings: what its PodGroup object
+// says, else what the profile does.
+func (p *Plugin) timeout(pod *corev1.Pod) time.Duration {
+	if group, err := p.handle.PodGroupManager().PodGroups().Get(pod.Namespace, groupOf(pod)); err == nil {
+		if own, err := time.ParseDuration(group.Annotations[podgroup.TimeoutAnnotation]); err == nil && own > 0 {
+			return own
+		}
+	}
+	return p.args.Timeout.Duration
+}
+
+// expire lets go pod and its siblings, if it still waits.
+func (p *Plugin) expire(pod *corev1.Pod, after time.Duration) {
+	p.stopTimer(pod.UID)
+	waiting := p.handle.GetWaitingPod(pod.UID)
+	if waiting == nil || !waitsForGang(waiting) {
+		return
+	}
+	message := fmt.Sprintf("the gang was not complete after %s", after)
+	waiting.Reject(Name, message)
+	p.release(pod, message)
+}
+
+// release rejects the members of pod's gang that wait for the gang.
+func (p *Plugin) release(pod *corev1.Pod, message string) {
+	// Reject only sends; nothing in here asks for another waiting pod, which would
+	// lock the map twice.
+	p.handle.IterateOverWaitingPods(func(waiting fwk.WaitingPod) {
+		other := waiting.GetPod()
+		if other.UID != pod.UID && other.Namespace == pod.Namespace && groupOf(other) == groupOf(pod) && waitsForGang(waiting) {
+			waiting.Reject(Name, message)
+		}
+	})
+}
+
+func (p *Plugin) stopTimer(uid types.UID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if timer := p.timers[uid]; timer != nil {
+		timer.Stop()
+		delete(p.timers, uid)
+	}
+}
+
+// groupOf returns the name of pod's group, or "".
+func groupOf(pod *corev1.Pod) string {
+	if pod.Spec.SchedulingGroup == nil || pod.Spec.SchedulingGroup.PodGroupName == nil {
+		return ""
+	}
+	return *pod.Spec.SchedulingGroup.PodGroupName
+}
