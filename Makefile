@@ -9,6 +9,7 @@ BIN      := $(CURDIR)/bin
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS  := -s -w -X main.version=$(VERSION)
 SANDBOX  := $(BIN)/sched-sandbox
+SCHEDULER := $(BIN)/placement-scheduler
 export SCHED_SANDBOX_BIN = $(SANDBOX)
 
 .PHONY: help
@@ -24,6 +25,11 @@ build: ## build the plugin into bin/ (first time about 4 minutes)
 sandbox: ## build the control plane on loopback into bin/ (first time about 10 minutes)
 	@[ -e $(SANDBOX) ] || echo "building sched-sandbox (API server, controllers, scheduler, etcd, kwok): about 11 minutes the first time on two cores"
 	go build -ldflags "-s -w -X k8s.io/component-base/version.gitVersion=$$(go list -m -f '{{.Version}}' k8s.io/kubernetes)" -o $(SANDBOX) ./cmd/sched-sandbox
+
+.PHONY: scheduler
+scheduler: ## build the bundled scheduler into bin/
+	@[ -e $(SCHEDULER) ] || echo "building placement-scheduler: about 4 minutes the first time on two cores"
+	go build -ldflags "-s -w -X k8s.io/component-base/version.gitVersion=$$(go list -m -f '{{.Version}}' k8s.io/kubernetes)" -o $(SCHEDULER) ./cmd/placement-scheduler
 
 .PHONY: demo
 demo: build sandbox ## the main job on a real API server, step by step; ends by itself

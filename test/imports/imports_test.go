@@ -97,6 +97,16 @@ func TestWalls(t *testing.T) {
 			},
 		},
 		{
+			name:      "the scheduler is told of gangs, and its source of them knows no scheduler",
+			packages:  []string{"schedulerbin/gangkey", "schedulerbin/podgroup"},
+			forbidden: []string{"k8s.io/kubernetes", "k8s.io/apiserver"},
+		},
+		{
+			name:      "what names gangs in a pod template knows no cluster",
+			packages:  []string{"schedulerbin/gangkey"},
+			forbidden: []string{"k8s.io/client-go"},
+		},
+		{
 			name:      "only the loader reaches CUE",
 			packages:  []string{"internal/workload", "compiler/emit", "internal/cluster", "internal/apply"},
 			forbidden: []string{"cuelang.org/go"},
@@ -126,7 +136,8 @@ func TestDirectImports(t *testing.T) {
 		"cuelang.org/go":                           {"policy/load", "test/"},
 		"github.com/spf13/cobra":                   {"cmd/", "docs/"},
 		"k8s.io/cli-runtime/pkg/genericclioptions": {"cmd/"},
-		"k8s.io/kubernetes":                        {"cmd/sched-sandbox", "internal/sandbox", "test/"},
+		"k8s.io/kubernetes":                        {"cmd/placement-scheduler", "cmd/sched-sandbox", "internal/sandbox", "schedulerbin/", "test/"},
+		"k8s.io/kubernetes/cmd/kube-scheduler":     {"cmd/placement-scheduler", "cmd/sched-sandbox"},
 		"sigs.k8s.io/kwok":                         {"cmd/sched-sandbox", "internal/sandbox", "test/"},
 	}
 	for _, line := range list(t, "-f", `{{.ImportPath}} {{join .Imports " "}}`, module+"/...") {

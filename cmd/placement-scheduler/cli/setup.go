@@ -1,0 +1,120 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/klog/v2"
+	schedulerconfig "k8s.io/kubernetes/cmd/kube-scheduler/app/config"
+	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
+	"k8s.io/kubernetes/pkg/scheduler"
+	config "k8s.io/kubernetes/pkg/scheduler/apis/config"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config/latest"
+	"k8s.io/kubernetes/pkg/scheduler/framework/runtime"
+
+	"github.com/kubectl-sched/kubectl-sched/schedulerbin/args"
+	"github.com/kubectl-sched/kubectl-sched/schedulerbin/plugins/gang"
+	"github.com/kubectl-sched/kubectl-sched/schedulerbin/podgroup"
+)
+
+// setup makes the scheduler that opts describe. Nothing of it runs yet.
+func setup(ctx context.Context, opts *options.Options) (*schedulerconfig.CompletedConfig, *scheduler.Scheduler, error) {
+	peeked, err := peek(klog.FromContext(ctx), opts)
+	if err != nil {
+		return nil, nil, err
+	}
+	ownLease(opts, peeked)
+	groups, err := prepareGroups(ctx, opts, peeked)
+	if err != nil {
+		return nil, nil, err
+	}
+	// Only now: the default plugins follow from the feature gates.
+	if opts.ComponentConfig, err = latest.Default(); err != nil {
+		return nil, nil, err
+	}
+	if errs := opts.Validate(); len(errs) > 0 {
+		return nil, nil, utilerrors.NewAggregate(errs)
+	}
+	prepared, err := opts.Config(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	registry := runtime.Registry{}
+	var engine *podgroup.Engine
+	if groups.enabled() {
+		if engine, err = newEngine(ctx, prepared, groups); err != nil {
+			return nil, nil, err
+		}
+		prepared.Client = engine.Client(prepared.Client)
+		registry[args.Gang] = gang.Factory(engine)
+	}
+	completed := prepared.Complete()
+	sched, profiles, err := newScheduler(ctx, &completed, registry)
+	if err != nil {
+		return nil, nil, err
+	}
+	if engine != nil {
+		runWithQueue(ctx, sched, engine.Run)
+	}
+	return &completed, sched, options.LogOrWriteConfig(klog.FromContext(ctx), opts.WriteConfigTo, &completed.ComponentConfig, profiles)
+}
+
+// newEngine makes the source of pod groups and puts it into the informers of
+// prepared.
+func newEngine(ctx context.Context, prepared *schedulerconfig.Config, groups groups) (*podgroup.Engine, error) {
+	instance, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("name this replica in events: %w", err)
+	}
+	dynamicClient, err := dynamic.NewForConfig(prepared.KubeConfig)
+	if err != nil {
+		return nil, err
+	}
+	metadataClient, err := metadata.NewForConfig(prepared.KubeConfig)
+	if err != nil {
+		return nil, err
+	}
+	engine := podgroup.New(podgroup.Options{
+		Client: prepared.Client, Dynamic: dynamicClient, Metadata: metadataClient,
+		Native: groups.native, Virtual: groups.virtual, Reporter: Name, Instance: instance,
+	})
+	return engine, engine.Attach(ctx, prepared.InformerFactory)
+}
+
+// newScheduler makes the scheduler as upstream's command does, and returns the
+// profiles that it came to with all defaults filled in.
+func newScheduler(ctx context.Context, c *schedulerconfig.CompletedConfig, registry runtime.Registry) (*scheduler.Scheduler, []config.KubeSchedulerProfile, error) {
+	var profiles []config.KubeSchedulerProfile
+	sched, err := scheduler.New(ctx, c.Client, c.InformerFactory, c.DynInformerFactory,
+		func(name string) events.EventRecorderLogger { return c.EventBroadcaster.NewRecorder(name) },
+		scheduler.WithComponentConfigVersion(c.ComponentConfig.APIVersion),
+		scheduler.WithKubeConfig(c.KubeConfig),
+		scheduler.WithProfiles(c.ComponentConfig.Profiles...),
+		scheduler.WithPercentageOfNodesToScore(c.ComponentConfig.PercentageOfNodesToScore),
+		scheduler.WithFrameworkOutOfTreeRegistry(registry),
+		scheduler.WithPodMaxBackoffSeconds(c.ComponentConfig.PodMaxBackoffSeconds),
+		scheduler.WithPodInitialBackoffSeconds(c.ComponentConfig.PodInitialBackoffSeconds),
+		scheduler.WithPodMaxInUnschedulablePodsDuration(c.PodMaxInUnschedulablePodsDuration),
+		scheduler.WithExtenders(c.ComponentConfig.Extenders...),
+		scheduler.WithParallelism(c.ComponentConfig.Parallelism),
+		scheduler.WithBuildFrameworkCapturer(func(p config.KubeSchedulerProfile) { profiles = append(profiles, p) }),
+	)
+	return sched, profiles, err
+}
+
+// discoveryClient returns a client for the API server that the scheduler will use.
+func discoveryClient(opts *options.Options, peeked *config.KubeSchedulerConfiguration) (kubernetes.Interface, error) {
+	c, err := clientcmd.BuildConfigFromFlags(opts.Master, peeked.ClientConnection.Kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	return kubernetes.NewForConfig(rest.AddUserAgent(c, Name))
+}

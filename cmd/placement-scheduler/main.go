@@ -1,0 +1,16 @@
+// Command placement-scheduler is a kube-scheduler with the plugins of
+// kubectl sched in it; "placement-scheduler --help" lists its flags, which are
+// kube-scheduler's.
+package main
+
+import (
+	"os"
+
+	"k8s.io/component-base/cli"
+	_ "k8s.io/component-base/metrics/prometheus/clientgo" // the client's metrics at /metrics
+	_ "k8s.io/component-base/metrics/prometheus/version"  // the build's version at /metrics
+
+	scheduler "github.com/kubectl-sched/kubectl-sched/cmd/placement-scheduler/cli"
+)
+
+func main() { os.Exit(cli.Run(scheduler.NewCommand())) }
