@@ -71,14 +71,23 @@ func (s *Shared) Get(t testing.TB) *sandbox.Sandbox {
 // for TestMain to end with.
 func (s *Shared) Run(m *testing.M) int {
 	code := m.Run()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.sandbox == nil {
-		return code
-	}
-	if err := s.sandbox.Stop(); err != nil {
-		fmt.Fprintln(os.Stderr, errors.Join(errors.New("stop the shared sandbox"), err))
+	if err := s.Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		return max(code, 1)
 	}
 	return code
+}
+
+// Stop stops the sandbox, if a test has asked for it: for packages with several,
+// which cannot all Run the tests.
+func (s *Shared) Stop() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sandbox == nil {
+		return nil
+	}
+	if err := s.sandbox.Stop(); err != nil {
+		return errors.Join(errors.New("stop the shared sandbox"), err)
+	}
+	return nil
 }

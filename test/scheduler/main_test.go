@@ -1,0 +1,225 @@
+// Package scheduler_test holds the bundled scheduler's promises on a real control
+// plane. It drives the built command placement-scheduler beside the sandbox's own
+// scheduler, as a second scheduler of a cluster would run, once with the API's own
+// PodGroups served and once without.
+package scheduler_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/kubectl-sched/kubectl-sched/internal/sandbox"
+	"github.com/kubectl-sched/kubectl-sched/internal/sandbox/sandboxtest"
+)
+
+// binaryEnv names a built placement-scheduler, so that the tests build none.
+const binaryEnv = "SCHED_SCHEDULER_BIN"
+
+// schedulerName is the profile of the scheduler under test.
+const schedulerName = "placement-scheduler"
+
+// The two states of the API server.
+var (
+	withoutAPI = &plane{name: "without the API"}
+	withAPI    = &plane{name: "with the API", shared: sandboxtest.Shared{Options: sandbox.Options{
+		FeatureGates:  map[string]bool{"GenericWorkload": true},
+		RuntimeConfig: map[string]string{"scheduling.k8s.io/v1beta1": "true"},
+	}}}
+)
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	for _, p := range []*plane{withoutAPI, withAPI} {
+		if err := p.stop(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = max(code, 1)
+		}
+	}
+	os.Exit(code)
+}
+
+// eachPlane runs test once in each state of the API server.
+func eachPlane(t *testing.T, test func(*testing.T, *plane)) {
+	t.Helper()
+	for _, p := range []*plane{withoutAPI, withAPI} {
+		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
+			p.start(t)
+			test(t, p)
+		})
+	}
+}
+
+// plane is a control plane with the scheduler under test beside its own.
+type plane struct {
+	name   string
+	shared sandboxtest.Shared
+
+	mu        sync.Mutex
+	started   bool
+	err       error
+	sandbox   *sandbox.Sandbox
+	scheduler *exec.Cmd
+	dir       string
+	client    kubernetes.Interface
+	dynamic   dynamic.Interface
+}
+
+// start starts everything at the first call.
+func (p *plane) start(t *testing.T) {
+	t.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.started {
+		p.sandbox = p.shared.Get(t) // ends this test, and each that follows, if it does not come up
+		p.started = true
+		// Not the test's context: the plane outlives the test that comes first.
+		p.err = p.bring(context.WithoutCancel(t.Context()))
+	}
+	if p.err != nil {
+		t.Fatal(p.err)
+	}
+}
+
+func (p *plane) bring(ctx context.Context) (err error) {
+	p.client = p.sandbox.Client()
+	if p.dynamic, err = dynamic.NewForConfig(p.sandbox.RESTConfig()); err != nil {
+		return err
+	}
+	if err := p.installPodGroups(ctx); err != nil {
+		return err
+	}
+	if p.dir, err = os.MkdirTemp("", "placement-scheduler-"); err != nil {
+		return err
+	}
+	return p.startScheduler(ctx)
+}
+
+// startScheduler starts the scheduler and returns when it leads.
+func (p *plane) startScheduler(ctx context.Context) error {
+	binary, err := schedulerBinary(ctx)
+	if err != nil {
+		return err
+	}
+	config := fmt.Sprintf(`
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+clientConnection: {kubeconfig: %q, qps: 500, burst: 1000}
+profiles:
+- schedulerName: %s
+  plugins: {multiPoint: {enabled: [{name: Gang}]}}
+  pluginConfig: [{name: Gang, args: {timeout: 20s}}]
+`, p.sandbox.Kubeconfig(), schedulerName)
+	file := filepath.Join(p.dir, "config.yaml")
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		return err
+	}
+	log, err := os.Create(p.log())
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	p.scheduler = exec.Command(binary, "--config="+file, "--secure-port=0", "--v=2")
+	p.scheduler.Stdout, p.scheduler.Stderr = log, log
+	if err := p.scheduler.Start(); err != nil {
+		return err
+	}
+	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		lease, err := p.client.CoordinationV1().Leases(metav1.NamespaceSystem).Get(ctx, "placement-scheduler", metav1.GetOptions{})
+		return err == nil && lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity != "", nil
+	})
+	if err != nil {
+		data, _ := os.ReadFile(p.log())
+		return fmt.Errorf("the scheduler does not take its lease: %w\n%s", err, tail(string(data), 30))
+	}
+	return nil
+}
+
+func (p *plane) log() string { return filepath.Join(p.dir, "log") }
+
+func (p *plane) stop() error {
+	var failed []error
+	if p.scheduler != nil && p.scheduler.Process != nil {
+		failed = append(failed, p.scheduler.Process.Kill())
+		_ = p.scheduler.Wait() // killed is how it ends
+	}
+	failed = append(failed, p.shared.Stop())
+	if p.dir != "" {
+		failed = append(failed, os.RemoveAll(p.dir))
+	}
+	return errors.Join(failed...)
+}
+
+// build builds the scheduler once a run.
+var build = sync.OnceValues(func() (string, error) {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "kubectl-sched", "placement-scheduler-test")
+	out, err := exec.Command("go", "build", "-o", path, "../../cmd/placement-scheduler").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("build placement-scheduler: %w\n%s", err, out)
+	}
+	return path, nil
+})
+
+func schedulerBinary(context.Context) (string, error) {
+	if path := os.Getenv(binaryEnv); path != "" {
+		return filepath.Abs(path)
+	}
+	return build()
+}
+
+// podGroups are the PodGroup objects that scheduler-plugins brought in.
+var podGroups = schema.GroupVersionResource{Group: "scheduling.x-k8s.io", Version: "v1alpha1", Resource: "podgroups"}
+
+// installPodGroups creates their CRD and returns when it is served.
+func (p *plane) installPodGroups(ctx context.Context) error {
+	object := map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}
+	definition := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+		"metadata": map[string]any{
+			"name":        "podgroups.scheduling.x-k8s.io",
+			"annotations": map[string]any{"api-approved.kubernetes.io": "https://github.com/kubernetes-sigs/scheduler-plugins/pull/50"},
+		},
+		"spec": map[string]any{
+			"group": podGroups.Group, "scope": "Namespaced",
+			"names": map[string]any{"plural": "podgroups", "singular": "podgroup", "kind": "PodGroup", "listKind": "PodGroupList"},
+			"versions": []any{map[string]any{
+				"name": podGroups.Version, "served": true, "storage": true,
+				"subresources": map[string]any{"status": map[string]any{}},
+				"schema":       map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "properties": map[string]any{"spec": object, "status": object}}},
+			}},
+		},
+	}}
+	definitions := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	if _, err := p.dynamic.Resource(definitions).Create(ctx, definition, metav1.CreateOptions{}); err != nil {
+		return err
+	}
+	return wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+		_, err := p.dynamic.Resource(podGroups).List(ctx, metav1.ListOptions{})
+		return err == nil, nil
+	})
+}
+
+// tail returns the last lines of text.
+func tail(text string, lines int) string {
+	all := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
+}
