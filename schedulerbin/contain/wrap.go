@@ -101,3 +101,12 @@ func (p *Plugin) attach(_ *Guard, plugin fwk.Plugin) error {
 	p.name = plugin.Name()
 	return nil
 }
+
+// wrappedByUs marks what Wrap returned, which embeds Plugin.
+func (p *Plugin) wrappedByUs() {}
+
+// IsContained reports whether the plugin is one that Wrap returned.
+func IsContained(plugin fwk.Plugin) bool {
+	_, ok := plugin.(interface{ wrappedByUs() })
+	return ok
+}
