@@ -15,6 +15,7 @@ const module = "github.com/kubectl-sched/kubectl-sched"
 // import only what stands above it in the list.
 var layers = []string{
 	"policy/diag",
+	"schedulerbin/args",
 	"policy",
 	"policy/load",
 	"internal/workload/plain",
@@ -95,6 +96,16 @@ func TestWalls(t *testing.T) {
 				"github.com/spf13/cobra", "k8s.io/client-go", "k8s.io/cli-runtime",
 				"cuelang.org/go",
 			},
+		},
+		{
+			name:      "what the bundled plugins are told is known without a scheduler and a cluster",
+			packages:  []string{"schedulerbin/args"},
+			forbidden: []string{"k8s.io/kubernetes", "k8s.io/kube-scheduler", "k8s.io/client-go", "k8s.io/api", "k8s.io/apiserver"},
+		},
+		{
+			name:      "a plugin is contained, and is one, by the public framework alone",
+			packages:  []string{"schedulerbin/contain", "schedulerbin/plugins/cachelocality", "schedulerbin/plugins/gpumemory"},
+			forbidden: []string{"k8s.io/kubernetes"},
 		},
 		{
 			name:      "the scheduler is told of gangs, and its source of them knows no scheduler",
