@@ -103,6 +103,12 @@ func (p *Plugin) read(pod *v1.Pod) (*datasets, error) {
 	return d, nil
 }
 
+// readable reports whether the pod's datasets, if it names any, can be read.
+func (p *Plugin) readable(pod *v1.Pod) bool {
+	_, err := p.read(pod)
+	return err == nil
+}
+
 // next cuts the first entry off a list of "name" and "name=size", without an
 // allocation.
 func next(list string) (name, size string, sized bool, rest string) {
@@ -115,11 +121,11 @@ func next(list string) (name, size string, sized bool, rest string) {
 // wholly. An entry of the node that cannot be read counts as cold.
 func (d *datasets) warm(node *v1.Node, keys []string) int64 {
 	var bytes [maxDatasets]int64
-	any := false
+	found := false
 	for _, key := range keys {
 		if name := node.Labels[key]; name != "" {
 			if i := d.index(name); i >= 0 {
-				bytes[i], any = d.sets[i].Bytes, true
+				bytes[i], found = d.sets[i].Bytes, true
 			}
 		}
 		for rest := node.Annotations[key]; rest != ""; {
@@ -140,10 +146,10 @@ func (d *datasets) warm(node *v1.Node, keys []string) int64 {
 					has = min(has, q.Value())
 				}
 			}
-			bytes[i], any = max(bytes[i], has), true
+			bytes[i], found = max(bytes[i], has), true
 		}
 	}
-	if !any {
+	if !found {
 		return 0
 	}
 	var sum int64

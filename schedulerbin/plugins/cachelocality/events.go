@@ -25,10 +25,8 @@ func (p *Plugin) onNode(_ klog.Logger, pod *v1.Pod, before, after any) (fwk.Queu
 	if !ok {
 		return fwk.Queue, fmt.Errorf("event of a node brings a %T", after)
 	}
-	if d, err := p.read(pod); d == nil || err != nil {
-		return fwk.QueueSkip, nil // no node makes the annotation readable
-	}
-	if p.drained(node) {
+	// No node makes the pod's annotation readable.
+	if !p.readable(pod) || p.drained(node) {
 		return fwk.QueueSkip, nil
 	}
 	if was, ok := before.(*v1.Node); ok && was != nil && !p.drained(was) {
@@ -45,10 +43,7 @@ func (p *Plugin) onPod(_ klog.Logger, _ *v1.Pod, before, after any) (fwk.Queuein
 	if !ok || !also {
 		return fwk.Queue, fmt.Errorf("event of a pod brings %T and %T", before, after)
 	}
-	if _, err := p.read(is); err != nil {
-		return fwk.QueueSkip, nil
-	}
-	if _, err := p.read(was); err != nil || p.names(was) && !p.names(is) {
+	if p.readable(is) && (!p.readable(was) || p.names(was) && !p.names(is)) {
 		return fwk.Queue, nil
 	}
 	return fwk.QueueSkip, nil

@@ -48,14 +48,20 @@ func (p *Plugin) onNode(_ klog.Logger, pod *v1.Pod, before, after any) (fwk.Queu
 	if !ok {
 		return fwk.Queue, fmt.Errorf("event of a node brings a %T", after)
 	}
-	n, err := read(pod)
-	if err != nil || n == nil || !p.large(is, n) {
+	if !p.largeFor(is, pod) {
 		return fwk.QueueSkip, nil
 	}
 	if was, ok := before.(*v1.Node); ok && was != nil && p.says(was) == p.says(is) {
 		return fwk.QueueSkip, nil
 	}
 	return fwk.Queue, nil
+}
+
+// largeFor reports whether the pod can be read and would fit on the node if that
+// were empty.
+func (p *Plugin) largeFor(node *v1.Node, pod *v1.Pod) bool {
+	n, err := read(pod)
+	return err == nil && n != nil && p.large(node, n)
 }
 
 // says is all that the node says of its memory.

@@ -5,6 +5,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/args"
@@ -28,13 +29,15 @@ type entry struct {
 type ledger struct {
 	mu   sync.RWMutex
 	pods map[types.UID]entry
+	// onNode are the pods that are seen bound, by node.
+	onNode map[string]sets.Set[types.UID]
 	// counted is, by node, how much memory the running pods had when the node last
 	// said how much is free. On top of what it says, so much is in use.
 	counted map[string]int64
 }
 
 func newLedger() *ledger {
-	return &ledger{pods: map[types.UID]entry{}, counted: map[string]int64{}}
+	return &ledger{pods: map[types.UID]entry{}, onNode: map[string]sets.Set[types.UID]{}, counted: map[string]int64{}}
 }
 
 // put notes the devices that a pod gets.
@@ -48,7 +51,11 @@ func (l *ledger) put(uid types.UID, e entry) {
 func (l *ledger) drop(uid types.UID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	node := l.pods[uid].node
 	delete(l.pods, uid)
+	if l.onNode[node].Delete(uid); len(l.onNode[node]) == 0 {
+		delete(l.onNode, node)
+	}
 }
 
 // devices are the pod's devices, 0 if they are not known.
@@ -75,6 +82,10 @@ func (l *ledger) bound(pod *v1.Pod, initial bool) {
 	e.node = pod.Spec.NodeName
 	e.running = pod.Status.Phase == v1.PodRunning
 	l.pods[pod.UID] = e
+	if l.onNode[e.node] == nil {
+		l.onNode[e.node] = sets.New[types.UID]()
+	}
+	l.onNode[e.node].Insert(pod.UID)
 	if initial && !known && e.running {
 		l.counted[e.node] += e.Bytes * int64(e.Devices)
 	}
@@ -86,8 +97,8 @@ func (l *ledger) count(node string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	sum := int64(0)
-	for _, e := range l.pods {
-		if e.node == node && e.running {
+	for uid := range l.onNode[node] {
+		if e := l.pods[uid]; e.running {
 			sum += e.Bytes * int64(e.Devices)
 		}
 	}

@@ -1,12 +1,15 @@
 package gpumemory_test
 
 import (
+	"context"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes/fake"
 	st "k8s.io/kubernetes/pkg/scheduler/testing"
 
@@ -269,7 +272,10 @@ func TestProfilesShareTheLedger(t *testing.T) {
 // what it says, and running ones not twice.
 func TestFreeLabel(t *testing.T) {
 	t.Parallel()
-	lab := schedulertest.Start(t, client(t, node("a", m{"gpu-memory-free-gb": "24"}, "")), options(""))
+	factory := &gpumemory.Factory{}
+	o := options("")
+	o.Plugins[0].New = factory.New
+	lab := schedulertest.Start(t, client(t, node("a", m{"gpu-memory-free-gb": "24"}, "")), o)
 	lab.Create(t, pod("p0", "16G"))
 	lab.Bound(t, "p0")
 	lab.Create(t, pod("p1", "12G"))
@@ -278,11 +284,25 @@ func TestFreeLabel(t *testing.T) {
 	lab.Bound(t, "p2")
 	// p0 runs, and the node's agent sees what it uses: 24 - 16. p2 does not yet.
 	lab.Update(t, "p0", func(p *v1.Pod) { p.Status.Phase = v1.PodRunning })
+	eventually(t, "p0 is seen to run", func() bool { return factory.Running("p0") })
 	lab.UpdateNode(t, "a", func(n *v1.Node) { n.Labels["gpu-memory-free-gb"] = "8" })
+	eventually(t, "the new label is seen", func() bool { return factory.Counted("a") == 16e9 })
 	lab.Create(t, pod("p3", "4G"))
 	lab.Pending(t, "p3", gpumemory.ReasonFull)
+	// 8 are free and the 16 of p0 come free, less the 8 of p2 that are not seen yet.
 	lab.Delete(t, "p0")
 	lab.Bound(t, "p1")
+}
+
+// eventually waits for the condition.
+func eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(t.Context(), 5*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
+		return condition(), nil
+	})
+	if err != nil {
+		t.Fatalf("waiting until %s: %v", what, err)
+	}
 }
 
 func TestUnconcerned(t *testing.T) {
