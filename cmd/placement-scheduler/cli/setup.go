@@ -12,17 +12,19 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/klog/v2"
 	schedulerconfig "k8s.io/kubernetes/cmd/kube-scheduler/app/config"
 	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
 	"k8s.io/kubernetes/pkg/scheduler"
 	config "k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config/latest"
-	"k8s.io/kubernetes/pkg/scheduler/framework/runtime"
+	"k8s.io/utils/clock"
 
-	"github.com/kubectl-sched/kubectl-sched/schedulerbin/args"
+	"github.com/kubectl-sched/kubectl-sched/schedulerbin/contain"
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/plugins/gang"
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/podgroup"
+	"github.com/kubectl-sched/kubectl-sched/schedulerbin/registry"
 )
 
 // setup makes the scheduler that opts describe. Nothing of it runs yet.
@@ -47,17 +49,17 @@ func setup(ctx context.Context, opts *options.Options) (*schedulerconfig.Complet
 	if err != nil {
 		return nil, nil, err
 	}
-	registry := runtime.Registry{}
+	plugins := registry.Bundled()
 	var engine *podgroup.Engine
 	if groups.enabled() {
 		if engine, err = newEngine(ctx, prepared, groups); err != nil {
 			return nil, nil, err
 		}
 		prepared.Client = engine.Client(prepared.Client)
-		registry[args.Gang] = gang.Factory(engine)
+		plugins = append(plugins, registry.Plugin{Name: gang.Name, New: gang.New(engine)})
 	}
 	completed := prepared.Complete()
-	sched, profiles, err := newScheduler(ctx, &completed, registry)
+	sched, profiles, err := newScheduler(ctx, &completed, plugins)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -89,9 +91,15 @@ func newEngine(ctx context.Context, prepared *schedulerconfig.Config, groups gro
 	return engine, engine.Attach(ctx, prepared.InformerFactory)
 }
 
-// newScheduler makes the scheduler as upstream's command does, and returns the
-// profiles that it came to with all defaults filled in.
-func newScheduler(ctx context.Context, c *schedulerconfig.CompletedConfig, registry runtime.Registry) (*scheduler.Scheduler, []config.KubeSchedulerProfile, error) {
+// newScheduler makes the scheduler as upstream's command does, with the plugins,
+// and returns the profiles that it came to with all defaults filled in.
+func newScheduler(ctx context.Context, c *schedulerconfig.CompletedConfig, plugins []registry.Plugin) (*scheduler.Scheduler, []config.KubeSchedulerProfile, error) {
+	metrics := contain.NewMetrics()
+	legacyregistry.RawMustRegister(metrics) // served at /metrics, beside upstream's
+	outOfTree, err := registry.New(contain.Options{Metrics: metrics, Budgets: contain.DefaultBudgets(), Clock: clock.RealClock{}}, plugins...)
+	if err != nil {
+		return nil, nil, err
+	}
 	var profiles []config.KubeSchedulerProfile
 	sched, err := scheduler.New(ctx, c.Client, c.InformerFactory, c.DynInformerFactory,
 		func(name string) events.EventRecorderLogger { return c.EventBroadcaster.NewRecorder(name) },
@@ -99,7 +107,7 @@ func newScheduler(ctx context.Context, c *schedulerconfig.CompletedConfig, regis
 		scheduler.WithKubeConfig(c.KubeConfig),
 		scheduler.WithProfiles(c.ComponentConfig.Profiles...),
 		scheduler.WithPercentageOfNodesToScore(c.ComponentConfig.PercentageOfNodesToScore),
-		scheduler.WithFrameworkOutOfTreeRegistry(registry),
+		scheduler.WithFrameworkOutOfTreeRegistry(outOfTree),
 		scheduler.WithPodMaxBackoffSeconds(c.ComponentConfig.PodMaxBackoffSeconds),
 		scheduler.WithPodInitialBackoffSeconds(c.ComponentConfig.PodInitialBackoffSeconds),
 		scheduler.WithPodMaxInUnschedulablePodsDuration(c.PodMaxInUnschedulablePodsDuration),

@@ -29,6 +29,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/args"
+	"github.com/kubectl-sched/kubectl-sched/schedulerbin/contain"
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/gangkey"
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/podgroup"
 )
@@ -68,17 +69,28 @@ var (
 	_ fwk.PostBindPlugin    = &Plugin{}
 )
 
-// Factory returns the plugin's factory. The plugin tells groups what it sees. The
-// factory's error is one of the arguments, with the path of the field.
-func Factory(groups Groups) func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) {
-	return func(_ context.Context, object runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
+// New returns the plugin's factory. The plugin tells groups what it sees, and runs
+// under the guard. The factory's error is one of the arguments, with the path of
+// the field.
+func New(groups Groups) func(context.Context, runtime.Object, fwk.Handle, *contain.Guard) (fwk.Plugin, error) {
+	return func(_ context.Context, object runtime.Object, handle fwk.Handle, guard *contain.Guard) (fwk.Plugin, error) {
 		a, err := args.FromObject[*args.GangArgs](Name, object)
 		if err != nil {
 			return nil, err
 		}
 		groups.Configure(handle.ProfileName(), a)
-		return newPlugin(a, handle, groups, clock.RealClock{}), nil
+		return contain.Wrap[contained](guard, newPlugin(a, handle, groups, clock.RealClock{}))
 	}
+}
+
+// contained is the plugin as it runs.
+type contained struct {
+	contain.Plugin
+	contain.PreEnqueuePlugin
+	contain.EnqueueExtensions
+	contain.ReservePlugin
+	contain.PermitPlugin
+	contain.PostBindPlugin
 }
 
 func newPlugin(a *args.GangArgs, handle fwk.Handle, groups Groups, c clock.WithDelayedExecution) *Plugin {
@@ -199,7 +211,9 @@ func (p *Plugin) timeout(pod *corev1.Pod) time.Duration {
 
 // expire lets go pod and its siblings, if it still waits.
 func (p *Plugin) expire(pod *corev1.Pod, after time.Duration) {
-	p.stopTimer(pod.UID)
+	p.mu.Lock()
+	delete(p.timers, pod.UID) // it is over; the clock need not be told
+	p.mu.Unlock()
 	waiting := p.handle.GetWaitingPod(pod.UID)
 	if waiting == nil || !waitsForGang(waiting) {
 		return
