@@ -1,12 +1,15 @@
 package cachelocality_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	st "k8s.io/kubernetes/pkg/scheduler/testing"
 
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/args"
@@ -18,6 +21,11 @@ import (
 // start starts a scheduler with the plugin on the nodes.
 func start(t *testing.T, yaml string, nodes ...*v1.Node) *schedulertest.Lab {
 	t.Helper()
+	return startWith(t, &cachelocality.Factory{}, yaml, nodes...)
+}
+
+func startWith(t *testing.T, factory *cachelocality.Factory, yaml string, nodes ...*v1.Node) *schedulertest.Lab {
+	t.Helper()
 	client := schedulertest.NewClient()
 	for _, n := range nodes {
 		if _, err := client.CoreV1().Nodes().Create(t.Context(), n, metav1.CreateOptions{}); err != nil {
@@ -25,7 +33,7 @@ func start(t *testing.T, yaml string, nodes ...*v1.Node) *schedulertest.Lab {
 		}
 	}
 	return schedulertest.Start(t, client, schedulertest.Options{
-		Plugins: []registry.Plugin{{Name: cachelocality.Name, New: new(cachelocality.Factory).New}},
+		Plugins: []registry.Plugin{{Name: cachelocality.Name, New: factory.New}},
 		Args:    map[string]string{cachelocality.Name: yaml},
 	})
 }
@@ -166,7 +174,8 @@ func TestSignature(t *testing.T) {
 // its label changes.
 func TestHotNode(t *testing.T) {
 	t.Parallel()
-	lab := start(t, "penaltyPerPod: 30", node("a", nil, m{"cache/warm-for": "x=100Gi"}), node("b", nil, m{"cache/warm-for": "x=80Gi"}))
+	factory := &cachelocality.Factory{}
+	lab := startWith(t, factory, "penaltyPerPod: 30", node("a", nil, m{"cache/warm-for": "x=100Gi"}), node("b", nil, m{"cache/warm-for": "x=80Gi"}))
 	next := 0
 	place := func() string {
 		next++
@@ -183,14 +192,16 @@ func TestHotNode(t *testing.T) {
 		t.Errorf("pods went to %s, want %s", got, want)
 	}
 	lab.UpdateNode(t, "b", func(n *v1.Node) { n.Annotations["cache/warm-for"] = "x=90Gi" })
-	// b has 90 points again, and a 10. The scheduler sees the change in its own time,
-	// and until then takes a, once, or either at 0.
-	for range 20 {
-		if place() == "b" {
-			return
-		}
+	err := wait.PollUntilContextTimeout(t.Context(), 5*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
+		return factory.Placed("b") == 0, nil
+	})
+	if err != nil {
+		t.Fatalf("node b has a count of %d although what it says has changed: %v", factory.Placed("b"), err)
 	}
-	t.Error("node b stays hot although what it says has changed")
+	// b has 90 points again, then 60 and 30, and a has 10.
+	if got := place() + place() + place(); got != "bbb" {
+		t.Errorf("pods went to %s, want bbb", got)
+	}
 }
 
 // TestWakes holds that a pod wakes when it should, and not before.
