@@ -1,9 +1,11 @@
 package cluster
 
 import (
+	"context"
 	"os"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -14,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/kubectl-sched/kubectl-sched/compiler/capability"
 	"github.com/kubectl-sched/kubectl-sched/internal/sandbox/sandboxtest"
@@ -62,7 +65,7 @@ func TestCapabilities(t *testing.T) {
 	affinity := &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
 		MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: corev1.NodeSelectorOpIn, Values: []string{"a"}}},
 	}}}}
-	volume := must[*corev1.PersistentVolume](t)(core.PersistentVolumes().Create(t.Context(), &corev1.PersistentVolume{
+	must[*corev1.PersistentVolume](t)(core.PersistentVolumes().Create(t.Context(), &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: "v1"},
 		Spec: corev1.PersistentVolumeSpec{
 			Capacity: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
@@ -70,8 +73,19 @@ func TestCapabilities(t *testing.T) {
 			NodeAffinity:           affinity, ClaimRef: &corev1.ObjectReference{Namespace: "default", Name: "data"},
 		},
 	}, metav1.CreateOptions{}))
-	volume.Status.Phase = corev1.VolumeBound
-	must[*corev1.PersistentVolume](t)(core.PersistentVolumes().UpdateStatus(t.Context(), volume, metav1.UpdateOptions{}))
+	must[*corev1.PersistentVolumeClaim](t)(core.PersistentVolumeClaims("default").Create(t.Context(), &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: "data"},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			VolumeName: "v1", StorageClassName: new(""), AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+		},
+	}, metav1.CreateOptions{}))
+	if err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		v, err := core.PersistentVolumes().Get(ctx, "v1", metav1.GetOptions{})
+		return err == nil && v.Status.Phase == corev1.VolumeBound, err
+	}); err != nil {
+		t.Fatalf("the volume is not bound: %v", err)
+	}
 
 	caps, findings := c.Capabilities(t.Context())
 	if len(findings) > 0 {
@@ -84,12 +98,8 @@ func TestCapabilities(t *testing.T) {
 	if i < 0 || caps.Nodes[i].Labels["pool"] != "gpu" || !caps.Nodes[i].Unschedulable || caps.Nodes[i].Taints[0].Key != "gpu" {
 		t.Errorf("nodes are %+v", caps.Nodes)
 	}
-	if got, ok := caps.Volumes["default/data"]; ok {
-		// The controller releases a volume whose claim does not exist; until then it
-		// is there with its affinity.
-		if d := cmp.Diff(affinity, got.Affinity); d != "" {
-			t.Errorf("affinity (-want +got):\n%s", d)
-		}
+	if d := cmp.Diff(affinity, caps.Volumes["default/data"].Affinity); d != "" {
+		t.Errorf("affinity (-want +got):\n%s", d)
 	}
 	if caps.Namespaces["default"]["kubernetes.io/metadata.name"] != "default" {
 		t.Errorf("namespaces are %v", caps.Namespaces)

@@ -111,6 +111,7 @@ func TestRunningPods(t *testing.T) {
 	}
 	// Its kubelet reports on it as ever.
 	live.Status.Message = "as ever"
+	live.ResourceVersion = "" // whoever else writes to the pod
 	_, err = c.as("system:node:"+live.Spec.NodeName, "system:nodes").CoreV1().Pods("g-shop").UpdateStatus(t.Context(), live, metav1.UpdateOptions{})
 	allowed(t, err)
 	if live.Status.Phase != corev1.PodRunning || live.DeletionTimestamp != nil {

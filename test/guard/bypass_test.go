@@ -94,6 +94,7 @@ func TestGatedPod(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.Spec.Tolerations = append(p.Spec.Tolerations, wildcard)
+	p.ResourceVersion = "" // the scheduler writes to its status
 	_, err = pods.Update(t.Context(), p, metav1.UpdateOptions{})
 	refused(t, err, "gpu", "op=Exists")
 	for _, kind := range []types.PatchType{types.StrategicMergePatchType, types.MergePatchType} {
