@@ -11,6 +11,7 @@ LDFLAGS  := -s -w -X main.version=$(VERSION)
 SANDBOX  := $(BIN)/sched-sandbox
 SCHEDULER := $(BIN)/placement-scheduler
 export SCHED_SANDBOX_BIN = $(SANDBOX)
+export SCHED_SCHEDULER_BIN = $(SCHEDULER)
 
 .PHONY: help
 help: ## list the targets
@@ -36,7 +37,7 @@ demo: build sandbox ## the main job on a real API server, step by step; ends by 
 	@test/demo/demo.sh
 
 .PHONY: test
-test: sandbox ## everything that CI holds the project to (first time about 35 minutes, then 20)
+test: sandbox scheduler ## everything that CI holds the project to (first time about 35 minutes, then 20)
 	@test/run.sh
 
 .PHONY: fuzz

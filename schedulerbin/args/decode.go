@@ -135,6 +135,7 @@ func decode(path *field.Path, raw []byte, into reflect.Value) problems {
 			return decodeStruct(path, raw, into)
 		case reflect.Slice:
 			return decodeList(path, raw, into)
+		default: // a leaf
 		}
 	}
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, into.Addr().Interface()); err != nil {

@@ -98,7 +98,9 @@ type Plugin struct{ name string }
 func (p *Plugin) Name() string { return p.name }
 
 func (p *Plugin) attach(_ *Guard, plugin fwk.Plugin) error {
-	p.name = plugin.Name()
+	if p.name = plugin.Name(); p.name == "" {
+		return fmt.Errorf("%T has no name, and the framework goes by that", plugin)
+	}
 	return nil
 }
 

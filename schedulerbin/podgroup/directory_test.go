@@ -70,8 +70,8 @@ func pod(name, gang string) *corev1.Pod {
 	}
 }
 
-func on(node string, p *corev1.Pod) *corev1.Pod {
-	p.Spec.NodeName = node
+func bound(p *corev1.Pod) *corev1.Pod {
+	p.Spec.NodeName = "node"
 	return p
 }
 
@@ -156,7 +156,7 @@ func TestMinCountOfARun(t *testing.T) {
 			by("run", pod("b", "g")), by("run", pod("c", "g")), by("run", pod("d", "g")), by("run", pod("e", "g")),
 		}, 1},
 		{"those of an earlier run", []*corev1.Pod{by("new", pod("a", "g"))}, []*corev1.Pod{by("old", pod("b", "g"))}, 4},
-		{"plain pods while another runs", []*corev1.Pod{pod("a", "g"), on("node", pod("x", "g"))}, []*corev1.Pod{pod("b", "g")}, 3},
+		{"plain pods while another runs", []*corev1.Pod{pod("a", "g"), bound(pod("x", "g"))}, []*corev1.Pod{pod("b", "g")}, 3},
 		{"plain pods that all start anew", []*corev1.Pod{pod("a", "g")}, []*corev1.Pod{pod("b", "g")}, 4},
 		{"still known as a member", []*corev1.Pod{by("run", pod("a", "g"))}, []*corev1.Pod{by("run", pod("a", "g"))}, 4},
 	}
@@ -209,13 +209,13 @@ func TestFindings(t *testing.T) {
 		{"no room", 2, []*corev1.Pod{pod("a", "g"), pod("c", "g")}, 1, 5 * time.Second, []string{
 			"GangWaiting: gang g: 2 of 2 members exist, at least 1 more fit, needs 2; 55s left",
 		}},
-		{"bound in part", 2, []*corev1.Pod{pod("a", "g"), on("node", pod("c", "g"))}, 0, 5 * time.Second, []string{
+		{"bound in part", 2, []*corev1.Pod{pod("a", "g"), bound(pod("c", "g"))}, 0, 5 * time.Second, []string{
 			"GangWaiting: gang g: 2 of 2 members exist, 1 have a node, at least 0 more fit, needs 2; 55s left",
 		}},
-		{"bound in part for too long", 2, []*corev1.Pod{pod("a", "g"), on("node", pod("c", "g"))}, 0, time.Hour, []string{
+		{"bound in part for too long", 2, []*corev1.Pod{pod("a", "g"), bound(pod("c", "g"))}, 0, time.Hour, []string{
 			"GangPartial: gang g is bound in part after 1m0s: 2 of 2 members exist, 1 have a node, at least 0 more fit, needs 2",
 		}},
-		{"all bound", 1, []*corev1.Pod{on("node", pod("a", "g"))}, -1, time.Hour, nil},
+		{"all bound", 1, []*corev1.Pod{bound(pod("a", "g"))}, -1, time.Hour, nil},
 		{"another scheduler's", -1, []*corev1.Pod{foreign}, -1, time.Hour, nil},
 	}
 	for _, test := range tests {

@@ -54,15 +54,22 @@ func TestContendingGangs(t *testing.T) {
 		l.noLeak()
 		// Every gang's bindings came in one go: none of the loser's before the
 		// winner's last.
-		if diff := cmp.Diff([]string{winner, loser}, watch()); diff != "" {
+		var order []string
+		l.until("the watch to show 16 bindings", func(context.Context) (bool, string) {
+			var count int
+			order, count = watch()
+			return count == 16, fmt.Sprint(count)
+		})
+		if diff := cmp.Diff([]string{winner, loser}, order); diff != "" {
 			t.Errorf("order in which gangs were bound (-want +got):\n%s", diff)
 		}
 	})
 }
 
 // watchBindings records which gangs' members get nodes. What it returns gives the
-// gangs in that order, one entry for each uninterrupted run of bindings.
-func (l *lab) watchBindings() func() []string {
+// gangs in that order, one entry for each uninterrupted run of bindings, and how
+// many bindings there were by now.
+func (l *lab) watchBindings() func() ([]string, int) {
 	l.Helper()
 	watcher, err := l.client.CoreV1().Pods(l.namespace).Watch(l.Context(), metav1.ListOptions{})
 	if err != nil {
@@ -77,9 +84,9 @@ func (l *lab) watchBindings() func() []string {
 			if !ok || pod.Spec.NodeName == "" || seen[pod.UID] {
 				continue
 			}
-			seen[pod.UID] = true
 			gang := pod.Labels[gangkey.Label]
 			mu.Lock()
+			seen[pod.UID] = true
 			if len(order) == 0 || order[len(order)-1] != gang {
 				order = append(order, gang)
 			}
@@ -87,10 +94,10 @@ func (l *lab) watchBindings() func() []string {
 		}
 	}()
 	l.Cleanup(watcher.Stop)
-	return func() []string {
+	return func() ([]string, int) {
 		mu.Lock()
 		defer mu.Unlock()
-		return order
+		return order, len(seen)
 	}
 }
 
@@ -111,8 +118,8 @@ func TestGangLargerThanPool(t *testing.T) {
 			t.Errorf("bound in part: %v", bound)
 		}
 		// What an autoscaler would do.
-		l.node(5)
-		l.node(6)
+		l.node(5, nil)
+		l.node(6, nil)
 		l.untilBound("big", 7)
 		l.noLeak()
 	})
@@ -130,7 +137,7 @@ func TestMemberDeletedAndMadeAnew(t *testing.T) {
 		}
 		l.untilUnschedulable("four", 4)
 		l.delete("four-2")
-		l.node(3)
+		l.node(3, nil)
 		l.untilEvent("PodGroup", "four", podgroup.ReasonWaiting, "3 of 4 members exist")
 		if bound := l.bound(""); len(bound) > 0 {
 			t.Errorf("bound without the fourth: %v", bound)
@@ -138,9 +145,7 @@ func TestMemberDeletedAndMadeAnew(t *testing.T) {
 		l.create(l.member("four", 2))
 		l.untilBound("four", 4)
 		// A bound member that is lost comes back alone.
-		l.delete("four-0")
-		l.create(l.member("four", 0))
-		l.untilBound("four", 4)
+		l.replace(l.member("four", 0))
 	})
 }
 
@@ -254,7 +259,17 @@ func TestLoneRetry(t *testing.T) {
 			t.Fatal(err)
 		}
 		l.untilBound("run", 3)
-		members := l.pods("run")
+		var members []corev1.Pod
+		l.until("3 running pods", func(context.Context) (bool, string) { // or kwok would write over what follows
+			members = l.pods("run")
+			running := 0
+			for _, pod := range members {
+				if pod.Status.Phase == corev1.PodRunning {
+					running++
+				}
+			}
+			return running == 3, fmt.Sprint(running)
+		})
 		for _, pod := range members[:2] {
 			patch := []byte(`{"status":{"phase":"Succeeded"}}`)
 			if _, err := p.client.CoreV1().Pods(l.namespace).Patch(t.Context(), pod.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {

@@ -2,14 +2,15 @@ package scheduler_test
 
 import (
 	"context"
-	"crypto/sha256"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -36,7 +37,7 @@ type lab struct {
 // newLab makes a namespace and so many nodes, each of which takes one pod.
 func newLab(t *testing.T, p *plane, nodes int) *lab {
 	t.Helper()
-	l := &lab{T: t, plane: p, namespace: fmt.Sprintf("t-%x", sha256.Sum256([]byte(t.Name())))[:16]}
+	l := &lab{T: t, plane: p, namespace: fmt.Sprintf("lab-%d", p.labs.Add(1))}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: l.namespace}}
 	if _, err := p.client.CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -52,19 +53,21 @@ func newLab(t *testing.T, p *plane, nodes int) *lab {
 		return err == nil, fmt.Sprint(err)
 	})
 	for i := range nodes {
-		l.node(i)
+		l.node(i, nil)
 	}
 	return l
 }
 
-// node makes one node for one pod.
-func (l *lab) node(i int) {
+// node makes one node for one pod, with labels beside its pool's.
+func (l *lab) node(i int, labels map[string]string) {
 	l.Helper()
+	all := map[string]string{poolLabel: l.namespace}
+	maps.Copy(all, labels)
 	capacity := corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("4Gi"), corev1.ResourcePods: resource.MustParse("10"),
 	}
 	node := &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%02d", l.namespace, i), Labels: map[string]string{poolLabel: l.namespace}},
+		ObjectMeta: metav1.ObjectMeta{Name: l.nodeName(i), Labels: all},
 		Status: corev1.NodeStatus{
 			Capacity: capacity, Allocatable: capacity,
 			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady"}},
@@ -75,9 +78,12 @@ func (l *lab) node(i int) {
 	}
 }
 
+func (l *lab) nodeName(i int) string { return fmt.Sprintf("%s-%02d", l.namespace, i) }
+
 // clear takes away the test's nodes, and its pods with them.
 func (l *lab) clear() {
-	ctx := context.Background()
+	ctx, cancel := afterwards()
+	defer cancel()
 	now := metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}
 	for _, err := range []error{
 		l.client.CoreV1().Pods(l.namespace).DeleteCollection(ctx, now, metav1.ListOptions{}),
@@ -89,12 +95,19 @@ func (l *lab) clear() {
 	}
 }
 
+// afterwards returns a context for what is also done when the test is over.
+func afterwards() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), patience)
+}
+
 // dump shows what a failed test left.
 func (l *lab) dump() {
 	for _, pod := range l.pods("") {
 		l.Logf("pod %s on %q: %+v", pod.Name, pod.Spec.NodeName, pod.Status.Conditions)
 	}
-	events, err := l.client.EventsV1().Events(l.namespace).List(context.Background(), metav1.ListOptions{})
+	ctx, cancel := afterwards()
+	defer cancel()
+	events, err := l.client.EventsV1().Events(l.namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return
 	}
@@ -156,9 +169,35 @@ func (l *lab) delete(names ...string) {
 	}
 }
 
+// replace deletes the pod of that name, which has a node, and returns when another
+// of the same name has one. As an operator does, it makes the pod again where that
+// is gone: kwok deletes by name alone, and when a deletion is under way may take
+// the new pod for the old.
+func (l *lab) replace(pod *corev1.Pod) {
+	l.Helper()
+	pods := l.client.CoreV1().Pods(l.namespace)
+	old, err := pods.Get(l.Context(), pod.Name, metav1.GetOptions{})
+	if err != nil {
+		l.Fatal(err)
+	}
+	l.delete(pod.Name)
+	l.until("a new pod "+pod.Name+" on a node", func(ctx context.Context) (bool, string) {
+		got, err := pods.Get(ctx, pod.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			got, err = pods.Create(ctx, pod.DeepCopy(), metav1.CreateOptions{})
+		}
+		if err != nil {
+			return false, err.Error()
+		}
+		return got.UID != old.UID && got.Spec.NodeName != "", fmt.Sprintf("%s on %q: %v", got.UID, got.Spec.NodeName, got.Status.Conditions)
+	})
+}
+
 // pods returns the pods whose names begin with prefix.
 func (l *lab) pods(prefix string) []corev1.Pod {
-	list, err := l.client.CoreV1().Pods(l.namespace).List(context.Background(), metav1.ListOptions{})
+	ctx, cancel := afterwards()
+	defer cancel()
+	list, err := l.client.CoreV1().Pods(l.namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		l.Error(err)
 		return nil

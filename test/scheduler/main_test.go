@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -30,8 +31,12 @@ import (
 // binaryEnv names a built placement-scheduler, so that the tests build none.
 const binaryEnv = "SCHED_SCHEDULER_BIN"
 
-// schedulerName is the profile of the scheduler under test.
-const schedulerName = "placement-scheduler"
+// The profiles of the scheduler under test: schedulerName is for gangs, cacheName
+// for pods that name datasets.
+const (
+	schedulerName = "placement-scheduler"
+	cacheName     = "placement-scheduler-cache"
+)
 
 // The two states of the API server.
 var (
@@ -69,6 +74,7 @@ func eachPlane(t *testing.T, test func(*testing.T, *plane)) {
 type plane struct {
 	name   string
 	shared sandboxtest.Shared
+	labs   atomic.Int32 // so many labs have been made; a test may run more than once
 
 	mu        sync.Mutex
 	started   bool
@@ -112,7 +118,7 @@ func (p *plane) bring(ctx context.Context) (err error) {
 
 // startScheduler starts the scheduler and returns when it leads.
 func (p *plane) startScheduler(ctx context.Context) error {
-	binary, err := schedulerBinary(ctx)
+	binary, err := schedulerBinary()
 	if err != nil {
 		return err
 	}
@@ -124,7 +130,9 @@ profiles:
 - schedulerName: %s
   plugins: {multiPoint: {enabled: [{name: Gang}]}}
   pluginConfig: [{name: Gang, args: {timeout: 20s}}]
-`, p.sandbox.Kubeconfig(), schedulerName)
+- schedulerName: %s
+  plugins: {multiPoint: {enabled: [{name: CacheLocality, weight: 10}, {name: GPUMemory}]}}
+`, p.sandbox.Kubeconfig(), schedulerName, cacheName)
 	file := filepath.Join(p.dir, "config.yaml")
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		return err
@@ -165,6 +173,9 @@ func (p *plane) stop() error {
 	return errors.Join(failed...)
 }
 
+// buildLimit is for a first build on two busy cores.
+const buildLimit = 15 * time.Minute
+
 // build builds the scheduler once a run.
 var build = sync.OnceValues(func() (string, error) {
 	dir, err := os.UserCacheDir()
@@ -172,14 +183,16 @@ var build = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	path := filepath.Join(dir, "kubectl-sched", "placement-scheduler-test")
-	out, err := exec.Command("go", "build", "-o", path, "../../cmd/placement-scheduler").CombinedOutput()
+	ctx, cancel := context.WithTimeout(context.Background(), buildLimit)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, "go", "build", "-o", path, "../../cmd/placement-scheduler").CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("build placement-scheduler: %w\n%s", err, out)
 	}
 	return path, nil
 })
 
-func schedulerBinary(context.Context) (string, error) {
+func schedulerBinary() (string, error) {
 	if path := os.Getenv(binaryEnv); path != "" {
 		return filepath.Abs(path)
 	}
@@ -212,10 +225,15 @@ func (p *plane) installPodGroups(ctx context.Context) error {
 	if _, err := p.dynamic.Resource(definitions).Create(ctx, definition, metav1.CreateOptions{}); err != nil {
 		return err
 	}
-	return wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
-		_, err := p.dynamic.Resource(podGroups).List(ctx, metav1.ListOptions{})
-		return err == nil, nil
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		_, last = p.dynamic.Resource(podGroups).List(ctx, metav1.ListOptions{})
+		return last == nil, nil
 	})
+	if err != nil {
+		return fmt.Errorf("wait for the PodGroup objects to be served: %w; last: %w", err, last)
+	}
+	return nil
 }
 
 // tail returns the last lines of text.

@@ -225,8 +225,11 @@ func TestReserveCountsATrial(t *testing.T) {
 func waiters() *handle {
 	h := &handle{groups: []*schedulingv1beta1.PodGroup{group("x:g", nil, map[string]string{podgroup.TimeoutAnnotation: "20s"})}}
 	for _, w := range []struct{ name, group, plugin string }{
-		{"a", "x:g", names.GangScheduling}, {"b", "x:g", names.GangScheduling},
-		{"complete", "x:g", "Other"}, {"c", "x:h", names.GangScheduling}, {"d", "", "Other"},
+		{"a", "x:g", names.GangScheduling},
+		{"b", "x:g", names.GangScheduling},
+		{"complete", "x:g", "Other"},
+		{"c", "x:h", names.GangScheduling},
+		{"d", "", "Other"},
 	} {
 		h.waiting = append(h.waiting, &waitingPod{pod: pod(w.name, w.group, 0), plugins: []string{w.plugin}})
 	}

@@ -34,7 +34,7 @@ func (p *Plugin) Filter(_ context.Context, state fwk.CycleState, pod *v1.Pod, no
 		}
 		return fwk.NewStatus(fwk.Unschedulable, reason)
 	}
-	fits := false
+	var fits bool
 	if w.count == 0 {
 		_, count := free.fitting(n.Bytes)
 		fits = count >= n.Devices
@@ -117,11 +117,11 @@ func (p *Plugin) NormalizeScore(_ context.Context, _ fwk.CycleState, _ *v1.Pod, 
 		case left < 0:
 			scores[i].Score = 0
 		case p.args.Prefer == args.BestFit && most == least, most == 0:
-			scores[i].Score = fwk.MaxNodeScore
+			scores[i].Score = fwk.MaxScore
 		case p.args.Prefer == args.BestFit:
-			scores[i].Score = fwk.MaxNodeScore - fwk.MaxNodeScore*(left-least)/(most-least)
+			scores[i].Score = fwk.MaxScore - fwk.MaxScore*(left-least)/(most-least)
 		default:
-			scores[i].Score = fwk.MaxNodeScore * left / most
+			scores[i].Score = fwk.MaxScore * left / most
 		}
 	}
 	return nil
