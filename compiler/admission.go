@@ -34,12 +34,12 @@ func (c *compilation) admitting() bool { return c.Surface == policy.SurfaceAdmis
 // placedBefore reports whether the admission surface has had its say on the
 // object already: it acts on what comes, so a pod that is there stays as it is,
 // and what a former version of the set wrote is not the author's to mend.
-func (d *draft) placedBefore() bool {
-	if !d.c.admitting() || d.w.UID == "" {
+func (c *compilation) placedBefore(w *workload.Workload) bool {
+	if !c.admitting() || w.UID == "" {
 		return false
 	}
-	_, marked := d.w.Annotations[admission.Annotation(d.c.Set)]
-	return marked || d.w.Group == "" && d.w.Kind == "Pod"
+	_, marked := w.Annotations[admission.Annotation(c.Set)]
+	return marked || w.Group == "" && w.Kind == "Pod"
 }
 
 // admit makes the objects of the admission surface.
