@@ -65,7 +65,7 @@ func (p *program) asked(s Set, side side, required bool, name string) bool {
 		return false
 	}
 	p.chosen(name+"Chosen", whens, itself)
-	term := fmt.Sprintf("%s == %s ? %s : %s", p.numbered(name+"Homes", homes, "i"), Namespace, p.numbered(name+"Near", near, "i"), p.numbered(name+"Far", far, "i"))
+	term := fmt.Sprintf("%s == %s ? %s : %s", p.numbered(name+"Homes", homes), Namespace, p.numbered(name+"Near", near), p.numbered(name+"Far", far))
 	if s.usesOwn() {
 		keysNow := "variables.ownMatchKeys"
 		if required {
@@ -75,10 +75,10 @@ func (p *program) asked(s Set, side side, required bool, name string) bool {
 		}
 		term = fmt.Sprintf(`%s ? dyn({
       "topologyKey": dyn(%s), "labelSelector": dyn(variables.ownSelector), ?"matchLabelKeys": optional.ofNonZeroValue(dyn(%s))
-    }) : %s`, p.numbered(name+"Owns", owns, "i"), p.numbered(name+"Keys", keys, "i"), keysNow, term)
+    }) : %s`, p.numbered(name+"Owns", owns), p.numbered(name+"Keys", keys), keysNow, term)
 	}
 	if !required {
-		term = fmt.Sprintf(`{"weight": dyn(%s), "podAffinityTerm": %s}`, p.numbered(name+"Weights", weights, "i"), term)
+		term = fmt.Sprintf(`{"weight": dyn(%s), "podAffinityTerm": %s}`, p.numbered(name+"Weights", weights), term)
 	}
 	p.define(name+"Asked", "variables.%sChosen.map(i, %s)", name, term)
 	return true

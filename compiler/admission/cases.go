@@ -169,12 +169,12 @@ func (p *program) lookup(name string, rows []row, key string) string {
 	return out
 }
 
-// numbered is lookup for a table of which the keys are the numbers from 0 on and
-// each is known to be there; it returns the value.
-func (p *program) numbered(name string, values []string, number string) string {
+// numbered returns the expression of the value with the number that the variable
+// i of a comprehension has.
+func (p *program) numbered(name string, values []string) string {
 	rows := make([]row, len(values))
 	for i, v := range values {
 		rows[i] = row{strconv.Itoa(i), v}
 	}
-	return p.lookup(name, rows, number) + ".value()"
+	return p.lookup(name, rows, "i") + ".value()"
 }

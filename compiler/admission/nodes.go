@@ -58,7 +58,7 @@ func (p *program) nodeLabels(s Set) {
 		rows[i], whens[i] = texts([]string{l.Key, l.Value}), l.When
 	}
 	p.chosen("nodeLabelsChosen", whens, itself)
-	p.define("nodeLabelsAsked", "variables.nodeLabelsChosen.map(i, %s)", p.numbered("nodeLabelRows", rows, "i"))
+	p.define("nodeLabelsAsked", "variables.nodeLabelsChosen.map(i, %s)", p.numbered("nodeLabelRows", rows))
 	p.define("nodeLabelsAdded", `variables.nodeLabelsAsked.transformList(i, l,
   !(l[0] in variables.spec.?nodeSelector.orValue({})) && !variables.nodeLabelsAsked.slice(0, i).exists(o, o[0] == l[0]), l)`)
 	p.changes("nodeSelector", "variables.nodeLabelsAdded.size() > 0")
@@ -102,7 +102,7 @@ func (p *program) required(s Set) {
 		for i, x := range choices {
 			said[i] = numbers(slices.Concat(x.Alternatives...))
 		}
-		p.define("requiredRelevant", "(variables.requiredAsked + variables.requiredChoices.map(i, %s).flatten()).distinct()", p.numbered("requiredSaid", said, "i"))
+		p.define("requiredRelevant", "(variables.requiredAsked + variables.requiredChoices.map(i, %s).flatten()).distinct()", p.numbered("requiredSaid", said))
 		relevant = "variables.requiredRelevant"
 	}
 	p.define("requiredMet", `variables.requiredOwnTerms.map(t, [t + variables.nodeLabels].map(has, has.size() == 0 ? [] :

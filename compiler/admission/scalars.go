@@ -45,7 +45,7 @@ func (p *program) scalars(s Set) {
 			continue
 		}
 		p.chosen(field+"Chosen", whens, itself)
-		p.define(field+"Asked", "variables.%sChosen.map(i, %s)", field, p.numbered(field+"Values", rows, "i"))
+		p.define(field+"Asked", "variables.%sChosen.map(i, %s)", field, p.numbered(field+"Values", rows))
 		if field == preemptionPolicy && !s.has(priorityClassName) {
 			p.define(priorityClassName, `""`)
 		}
@@ -122,7 +122,7 @@ func (p *program) raw(s Set) {
 		}
 		name := fmt.Sprintf("raw_%d", i)
 		p.chosen(name+"_chosen", whens, itself)
-		p.define(name, `%s ? variables.%s_chosen.map(i, %s).filter(v, !%s.hasValue() || %s.value() != v).transformList(i, v, i == 0, v) : []`, condition, name, p.numbered(name+"_values", rows, "i"), at, at)
+		p.define(name, `%s ? variables.%s_chosen.map(i, %s).filter(v, !%s.hasValue() || %s.value() != v).transformList(i, v, i == 0, v) : []`, condition, name, p.numbered(name+"_values", rows), at, at)
 		set := "variables." + name
 		p.changes(strings.Join(place.path, "."), set+".size() > 0")
 		p.patch(fmt.Sprintf(`%s.map(v, JSONPatch{op: "add", path: %s, value: v})`, set, under(pointer(place.path...))))

@@ -88,14 +88,14 @@ func (p *program) spreadWishes(s Set) {
 	p.chosen("spreadsChosen", whens, itself)
 	own, ownSelector, ownMatchKeys := "false", "dyn({})", "dyn([])"
 	if s.usesOwn() {
-		own, ownSelector, ownMatchKeys = p.numbered("spreadOwns", owns, "i"), "dyn(variables.ownSelector)", "dyn(variables.ownMatchKeys)"
+		own, ownSelector, ownMatchKeys = p.numbered("spreadOwns", owns), "dyn(variables.ownSelector)", "dyn(variables.ownMatchKeys)"
 	}
 	p.define("spreadRows", `variables.spreadsChosen.map(i, {
     "key": dyn(%s), "require": dyn(%s), "maxSkew": dyn(%s), "minDomains": dyn(%s),
     "selector": %s ? %s : %s,
     "matchKeys": %s ? %s : dyn([])
-  })`, p.numbered("spreadKeys", keys, "i"), p.numbered("spreadStrengths", strengths, "i"), p.numbered("spreadSkews", skews, "i"), p.numbered("spreadDomains", domainsWanted, "i"),
-		own, ownSelector, p.numbered("spreadSelectors", selectors, "i"), own, ownMatchKeys)
+  })`, p.numbered("spreadKeys", keys), p.numbered("spreadStrengths", strengths), p.numbered("spreadSkews", skews), p.numbered("spreadDomains", domainsWanted),
+		own, ownSelector, p.numbered("spreadSelectors", selectors), own, ownMatchKeys)
 	p.define("spreadCounted", `variables.spreadRows.map(w, w.selector).map(s, %s)`, canonicalSelector("s"))
 	p.define("spreadGroups", `variables.spreadRows.size() < 2 ? variables.spreadRows.map(w, [w]) : variables.spreadRows.transformList(i, w, variables.spreadRows.transformList(j, o,
       o.key == w.key && o.matchKeys == w.matchKeys && sets.equivalent(variables.spreadCounted[i], variables.spreadCounted[j]), o))`)
