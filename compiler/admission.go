@@ -34,12 +34,12 @@ func (c *compilation) admitting() bool { return c.Surface == policy.SurfaceAdmis
 // placedBefore reports whether the admission surface has had its say on the
 // object already: it acts on what comes, so a pod that is there stays as it is,
 // and what a former version of the set wrote is not the author's to mend.
-func (d *draft) placedBefore() bool {
-	if !d.c.admitting() || d.w.UID == "" {
+func (c *compilation) placedBefore(w *workload.Workload) bool {
+	if !c.admitting() || w.UID == "" {
 		return false
 	}
-	_, marked := d.w.Annotations[admission.Annotation(d.c.Set)]
-	return marked || d.w.Group == "" && d.w.Kind == "Pod"
+	_, marked := w.Annotations[admission.Annotation(c.Set)]
+	return marked || w.Group == "" && w.Kind == "Pod"
 }
 
 // admit makes the objects of the admission surface.
@@ -132,14 +132,14 @@ func (c *compilation) admissionSet() admission.Set {
 	}
 	g := &gathering{c: c, set: &s}
 	for _, r := range c.rules {
-		conditions := []string{c.selects(r, r.Workloads, false, "workloads")}
+		selects := c.selects(r, r.Workloads, false, "workloads")
 		for _, e := range r.except {
 			if !e.expired {
-				conditions = append(conditions, cel.Not(c.selects(r, e.Workloads, false, "except", e.name, "workloads")))
+				selects.Condition(cel.Not(c.selects(r, e.Workloads, false, "except", e.name, "workloads").Text()))
 			}
 		}
 		slices.Sort(replacedBy[r.Name])
-		s.Policies = append(s.Policies, admission.Policy{Name: r.Name, Selects: cel.And(conditions...), ReplacedBy: slices.Compact(replacedBy[r.Name])})
+		s.Policies = append(s.Policies, admission.Policy{Name: r.Name, Selects: selects, ReplacedBy: slices.Compact(replacedBy[r.Name])})
 		g.gather(r)
 	}
 	g.settle()
@@ -218,7 +218,7 @@ type gathering struct {
 }
 
 type conditional[T any] struct {
-	when string
+	when admission.Case
 	wish T
 }
 
@@ -250,15 +250,15 @@ func (g *gathering) gather(r *rule) {
 	g.raw(r, when)
 }
 
-func (g *gathering) scalar(when string, field workload.Field, value string) {
+func (g *gathering) scalar(when admission.Case, field workload.Field, value string) {
 	if value != "" {
-		g.set.Scalars = append(g.set.Scalars, admission.Scalar{When: when, Field: string(field), Value: value})
+		g.set.Scalars = append(g.set.Scalars, admission.Scalar{When: admission.Any(when), Field: string(field), Value: value})
 	}
 }
 
-func (g *gathering) tolerate(when string, wishes []tolerationWish) {
+func (g *gathering) tolerate(when admission.Case, wishes []tolerationWish) {
 	for _, w := range wishes {
-		conditions := []string{when}
+		var conditions []string
 		if w.notDaemonSet {
 			conditions = append(conditions, "!"+admission.DaemonSet)
 		}
@@ -267,7 +267,7 @@ func (g *gathering) tolerate(when string, wishes []tolerationWish) {
 				conditions = append(conditions, admission.Granted(p.Name))
 			}
 		}
-		g.tolerations = append(g.tolerations, conditional[tolerationWish]{cel.And(conditions...), w})
+		g.tolerations = append(g.tolerations, conditional[tolerationWish]{when.And(conditions...), w})
 	}
 }
 
@@ -286,11 +286,11 @@ func (g *gathering) settle() {
 	}
 	g.set.Required.Table = nodeexpr.NewTable(exprs)
 	for _, x := range g.set.Required.Table.Expressions {
-		var when []string
+		var when []admission.Case
 		for _, i := range x.Given {
 			when = append(when, g.required[i].when)
 		}
-		g.set.Required.When = append(g.set.Required.When, anyOf(when))
+		g.set.Required.When = append(g.set.Required.When, admission.Any(when...))
 	}
 	g.settlePreferred()
 	g.settleTolerations()
@@ -298,15 +298,9 @@ func (g *gathering) settle() {
 	slices.SortStableFunc(g.affinities, func(a, b conditional[affinityWish]) int { return a.wish.order(b.wish) })
 	for _, a := range g.affinities {
 		g.set.Colocations = append(g.set.Colocations, admission.Colocation{
-			When: a.when, Apart: a.wish.apart, Required: a.wish.required, Weight: a.wish.weight, Own: a.wish.own, Term: a.wish.term,
+			When: admission.Any(a.when), Apart: a.wish.apart, Required: a.wish.required, Weight: a.wish.weight, Own: a.wish.own, Term: a.wish.term,
 		})
 	}
-}
-
-// anyOf is the disjunction of conditions without repetitions.
-func anyOf(conditions []string) string {
-	slices.Sort(conditions)
-	return cel.Or(slices.Compact(conditions)...)
 }
 
 func (g *gathering) settlePreferred() {
@@ -330,11 +324,11 @@ func (g *gathering) settleTolerations() {
 	})
 	for i := 0; i < len(g.tolerations); {
 		first := g.tolerations[i].wish.toleration
-		var when []string
+		var when []admission.Case
 		for ; i < len(g.tolerations) && compareTolerations(g.tolerations[i].wish.toleration, first) == 0; i++ {
 			when = append(when, g.tolerations[i].when)
 		}
-		g.set.Tolerations = append(g.set.Tolerations, admission.Toleration{When: anyOf(when), Toleration: first})
+		g.set.Tolerations = append(g.set.Tolerations, admission.Toleration{When: admission.Any(when...), Toleration: first})
 	}
 	all := g.set.Tolerations
 	for i := range all {

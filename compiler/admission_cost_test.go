@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 
 	"github.com/kubectl-sched/kubectl-sched/compiler"
@@ -211,6 +212,65 @@ func BenchmarkAdmission(b *testing.B) {
 			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
 			for b.Loop() {
 				if _, _, err := p.Mutate(b.Context(), plain, namespace); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// teams are policies as a platform has them: each in force for the pods of one
+// team, some for all.
+func teams(n int) *policy.Placement {
+	out := &policy.Placement{Pools: []policy.Pool{
+		{Name: "spot", Nodes: policy.NodeTerm{Labels: map[string]policy.Values{"capacity": {"spot"}}}, Positions: anywhere("pools", 0)},
+	}}
+	for i := range n {
+		p := policy.Policy{Name: fmt.Sprintf("team-%d", i), Level: policy.Mandatory, Positions: anywhere("policies", i)}
+		p.Workloads.Namespaces = []string{"shop"}
+		if i%10 == 0 {
+			p.Nodes = &policy.Nodes{Forbid: &policy.NodeTerm{Labels: map[string]policy.Values{"kind": {fmt.Sprintf("k%d", i)}}}}
+			p.Tolerate = &policy.Tolerate{Taints: map[string]policy.Taint{"x": {Key: "maintenance"}}}
+		} else {
+			p.Workloads.Pods = &policy.Pods{Labels: map[string]policy.Values{"team": {fmt.Sprintf("t%d", i)}}}
+			p.Nodes = &policy.Nodes{
+				Require:  &policy.NodeTerm{Arch: []string{"amd64", "arm64"}},
+				Disfavor: &policy.Preference{NodeTerm: policy.NodeTerm{Pools: []string{"spot"}}, Weight: 50},
+			}
+			p.Spread = map[string]policy.Spread{"zone": {Strength: policy.Require, MaxSkew: i%3 + 1, Of: policy.Subject{Kind: policy.EachWorkload}}}
+		}
+		out.Policies = append(out.Policies, p)
+	}
+	return out
+}
+
+// BenchmarkTeams measures how long the API server takes for one pod, in the
+// first pass of its admission and in the second, and for one that no policy
+// selects.
+func BenchmarkTeams(b *testing.B) {
+	plan, findings := compiler.Compile(compiler.Request{Placement: teams(50), Surface: policy.SurfaceAdmission, Now: time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)})
+	if findings.HasErrors() {
+		b.Fatal(findings)
+	}
+	p, err := admissiontest.Compile(placePolicy(plan))
+	if err != nil {
+		b.Fatal(err)
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "shop", Labels: map[string]string{"team": "t7", "app.kubernetes.io/name": "app-7"}}}
+	placed, _, err := p.Mutate(b.Context(), pod, namespace)
+	if err != nil {
+		b.Fatal(err)
+	}
+	elsewhere := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "elsewhere"}}
+	for _, one := range []struct {
+		name      string
+		pod       runtime.Object
+		namespace *corev1.Namespace
+	}{{"first", pod, namespace}, {"second", placed, namespace}, {"none", pod, elsewhere}} {
+		b.Run(one.name, func(b *testing.B) {
+			for b.Loop() {
+				if _, _, err := p.Once(b.Context(), one.pod, one.namespace); err != nil {
 					b.Fatal(err)
 				}
 			}

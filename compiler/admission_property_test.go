@@ -167,12 +167,18 @@ func TestAdmissionLeavesAloneWhatIsThere(t *testing.T) {
 		"a DaemonSet from before the set": {object("DaemonSet", "u", ""), true},
 		"a Deployment, which is not":      {object("Deployment", "u", ""), true},
 	} {
-		_, findings := compiler.Compile(compiler.Request{
+		request := compiler.Request{
 			Placement: placement, Workloads: []*workload.Workload{test.w}, Surface: policy.SurfaceAdmission,
 			Capabilities: capability.Capabilities{Minor: 37},
-		})
-		if findings.HasErrors() != test.want {
-			t.Errorf("%s: errors %v, want them: %v", name, findings, test.want)
+		}
+		plan, findings := compiler.Compile(request)
+		if findings.HasErrors() != test.want || (len(plan.Changes) > 0) != test.want || len(plan.Unmatched) > 0 {
+			t.Errorf("%s: errors %v, changes %v, unmatched %v; want errors and changes: %v", name, findings, plan.Changes, plan.Unmatched, test.want)
+		}
+		request.WithPlaced = true
+		plan, findings = compiler.Compile(request)
+		if findings.HasErrors() != test.want || len(plan.Changes) != 1 {
+			t.Errorf("%s, to be explained: errors %v, changes %v", name, findings, plan.Changes)
 		}
 	}
 }

@@ -14,38 +14,44 @@ import (
 
 const useOtherSurface = "use the surface render or live for this policy"
 
-// selects returns the condition that a pod, or the template of a DaemonSet, is
-// selected. What a pod does not show is reported at its place under path.
-func (c *compilation) selects(r *rule, w policy.Workloads, negated bool, path ...string) string {
+// selects returns whom the policy selects: pods, and the templates of DaemonSets.
+// What a pod does not show is reported at its place under path.
+func (c *compilation) selects(r *rule, w policy.Workloads, negated bool, path ...string) admission.Selection {
 	at := func(below ...string) []string { return append(slices.Clone(path), below...) }
-	conditions := []string{c.kindCondition(r, w, at)}
-	switch {
-	case !negated && !slices.Contains(w.Namespaces, systemNamespace) && (w.Namespaces == nil || slices.ContainsFunc(w.Namespaces, isGlob)):
-		conditions = append(conditions, admission.Namespace+" != "+cel.Quote(systemNamespace))
+	var s admission.Selection
+	c.demandKinds(&s, r, w, at)
+	if !negated && !slices.Contains(w.Namespaces, systemNamespace) && (w.Namespaces == nil || slices.ContainsFunc(w.Namespaces, isGlob)) {
+		s.Condition(admission.Namespace + " != " + cel.Quote(systemNamespace))
 	}
 	if w.Namespaces != nil {
-		conditions = append(conditions, cel.Matches(admission.Namespace, w.Namespaces))
+		s.Demand(admission.OfNamespace, "", w.Namespaces)
 	}
-	conditions = append(conditions, cel.Labels("variables.namespaceLabels", w.NamespaceLabels))
+	demandLabels(&s, admission.OfNamespaceLabels, w.NamespaceLabels)
 	if w.Names != nil {
-		conditions = append(conditions, cel.Matches("variables.name", w.Names))
+		s.Demand(admission.OfName, "", w.Names)
 	}
 	if len(w.Labels) > 0 {
 		if !showsLabels(w.Kinds) {
 			c.inexpressible(r, at("labels"), "a pod does not show the labels of the object that made it; select by pods: labels, or by names, or "+useOtherSurface)
 		}
-		conditions = append(conditions, cel.Labels("variables.objectLabels", w.Labels))
+		demandLabels(&s, admission.OfObjectLabels, w.Labels)
 	}
 	if w.Pods != nil {
-		conditions = append(conditions, cel.Labels(admission.Labels, w.Pods.Labels))
+		demandLabels(&s, admission.OfLabels, w.Pods.Labels)
 	}
 	if w.Templates != nil {
-		conditions = append(conditions, c.templateCondition(r, w, at))
+		s.Condition(c.templateCondition(r, w, at))
 	}
 	if w.Not != nil {
-		conditions = append(conditions, cel.Not(c.selects(r, *w.Not, true, at("not")...)))
+		s.Condition(cel.Not(c.selects(r, *w.Not, true, at("not")...).Text()))
 	}
-	return cel.And(conditions...)
+	return s
+}
+
+func demandLabels(s *admission.Selection, source admission.Source, want map[string]policy.Values) {
+	for _, key := range sortedKeys(want) {
+		s.Demand(source, key, want[key])
+	}
 }
 
 func (c *compilation) inexpressible(r *rule, path []string, message string) {
@@ -73,10 +79,10 @@ var throughOthers = map[string]string{
 	"monitoring.coreos.com/ThanosRuler": "a StatefulSet", "tekton.dev/PipelineRun": "a TaskRun", "argoproj.io/CronWorkflow": "a Workflow",
 }
 
-// kindCondition says whether the pod's workload is of one of the kinds.
-func (c *compilation) kindCondition(r *rule, w policy.Workloads, at func(...string) []string) string {
+// demandKinds demands that the pod's workload is of one of the kinds.
+func (c *compilation) demandKinds(s *admission.Selection, r *rule, w policy.Workloads, at func(...string) []string) {
 	if w.Kinds == nil {
-		return cel.True
+		return
 	}
 	patterns := kindPatterns(w.Kinds)
 	selected := func(group, kind string) bool {
@@ -105,13 +111,21 @@ func (c *compilation) kindCondition(r *rule, w policy.Workloads, at func(...stri
 			others = append(others, cel.And(cel.Matches("variables.group", []string{k.group.text}), cel.Matches("variables.kind", []string{k.kind.text})))
 		}
 	}
+	switch {
+	case len(others)+len(full) == 0:
+		s.Demand(admission.OfKind, "", bare)
+		return
+	case len(others)+len(bare) == 0:
+		s.Demand(admission.OfGroupKind, "", full)
+		return
+	}
 	if len(bare) > 0 {
 		others = append(others, cel.Matches("variables.kind", bare))
 	}
 	if len(full) > 0 {
 		others = append(others, cel.Matches("variables.groupKind", full))
 	}
-	return cel.Or(others...)
+	s.Condition(cel.Or(others...))
 }
 
 // templateCondition says whether the pod is of one of the templates: by the

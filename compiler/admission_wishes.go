@@ -35,7 +35,7 @@ func (g *gathering) subjectOf(r *rule, s policy.Subject, path []string) (admissi
 	return admission.Subject{Selector: sub.selector, Namespaces: sub.namespaces}, sub, true
 }
 
-func (g *gathering) spread(r *rule, when string) {
+func (g *gathering) spread(r *rule, when admission.Case) {
 	for _, name := range sortedKeys(r.Spread) {
 		s := r.Spread[name]
 		path := []string{"spread", name}
@@ -47,7 +47,7 @@ func (g *gathering) spread(r *rule, when string) {
 		if !ok {
 			continue
 		}
-		wish := admission.Spread{When: when, Key: key, Subject: counted, Require: s.Strength == policy.Require, MaxSkew: int32(s.MaxSkew)}
+		wish := admission.Spread{When: admission.Any(when), Key: key, Subject: counted, Require: s.Strength == policy.Require, MaxSkew: int32(s.MaxSkew)}
 		if s.MinDomains != nil && wish.Require {
 			wish.MinDomains = int32(*s.MinDomains)
 		}
@@ -60,14 +60,14 @@ func (g *gathering) spread(r *rule, when string) {
 				})
 				continue
 			}
-			conditions := []string{when, selectsPod(counted.Selector)}
+			conditions := []string{selectsPod(counted.Selector)}
 			if len(sub.namespaces) == 1 {
 				conditions = append(conditions, admission.Namespace+" == "+cel.Quote(sub.namespaces[0]))
 			}
 			if s.Of.Kind == policy.AllSelected {
 				conditions = append(conditions, "!"+admission.DaemonSet)
 			}
-			wish.When = cel.And(conditions...)
+			wish.When = admission.Any(when.And(conditions...))
 		}
 		g.set.Spreads = append(g.set.Spreads, wish)
 	}
@@ -88,7 +88,7 @@ func selectsPod(s *metav1.LabelSelector) string {
 	return cel.Labels(admission.Labels, want)
 }
 
-func (g *gathering) colocate(r *rule, when string, all map[string]policy.Colocation, apart bool) {
+func (g *gathering) colocate(r *rule, when admission.Case, all map[string]policy.Colocation, apart bool) {
 	intent := affinityWish{apart: apart}.intent()
 	for _, name := range sortedKeys(all) {
 		col := all[name]
@@ -116,14 +116,14 @@ var afterAdmission = []string{
 }
 
 // raw gathers the fragment of a policy.
-func (g *gathering) raw(r *rule, when string) {
+func (g *gathering) raw(r *rule, when admission.Case) {
 	if r.raw == nil {
 		return
 	}
 	spec := r.raw.spec.DeepCopy()
 	origin := func(path ...string) Origin { return r.author.origin(append([]string{"raw", "pod"}, path...)...) }
 	for _, k := range sortedKeys(spec.NodeSelector) {
-		g.set.NodeLabels = append(g.set.NodeLabels, admission.NodeLabel{When: when, Key: k, Value: spec.NodeSelector[k]})
+		g.set.NodeLabels = append(g.set.NodeLabels, admission.NodeLabel{When: admission.Any(when), Key: k, Value: spec.NodeSelector[k]})
 	}
 	for i, t := range spec.Tolerations {
 		t.Operator = operatorOf(t)
@@ -131,7 +131,7 @@ func (g *gathering) raw(r *rule, when string) {
 	}
 	for _, s := range spec.TopologySpreadConstraints {
 		if s.LabelSelector != nil && len(s.LabelSelector.MatchLabels)+len(s.LabelSelector.MatchExpressions) > 0 {
-			g.set.RawSpreads = append(g.set.RawSpreads, admission.RawSpread{When: when, Constraint: s})
+			g.set.RawSpreads = append(g.set.RawSpreads, admission.RawSpread{When: admission.Any(when), Constraint: s})
 		}
 	}
 	g.scalar(when, workload.PriorityClassName, spec.PriorityClassName)
@@ -148,11 +148,11 @@ func (g *gathering) raw(r *rule, when string) {
 			})
 			continue
 		}
-		g.set.Leaves = append(g.set.Leaves, admission.Leaf{When: when, Path: leaf.path, Value: leaf.value})
+		g.set.Leaves = append(g.set.Leaves, admission.Leaf{When: admission.Any(when), Path: leaf.path, Value: leaf.value})
 	}
 }
 
-func (g *gathering) rawAffinity(r *rule, when string, a *corev1.Affinity, origin func(...string) Origin) {
+func (g *gathering) rawAffinity(r *rule, when admission.Case, a *corev1.Affinity, origin func(...string) Origin) {
 	if n := a.NodeAffinity; n != nil {
 		if n.RequiredDuringSchedulingIgnoredDuringExecution != nil {
 			o := origin("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")

@@ -165,6 +165,9 @@ func (c *compilation) compileAll() {
 			for _, r := range selected {
 				r.matched = true
 			}
+			if c.placedBefore(w) && !c.WithPlaced {
+				continue
+			}
 			d := &draft{c: c, w: w, t: &w.Templates[i], after: w.Templates[i].Pods}
 			d.layer(selected)
 			d.compile()

@@ -89,7 +89,7 @@ func (d *draft) policyNames() []string {
 // report adds a finding about this workload. Nothing related is in the manifest
 // of one that was read from a cluster.
 func (d *draft) report(f finding) {
-	if d.placedBefore() {
+	if d.c.placedBefore(d.w) {
 		return
 	}
 	f.subject = d.subject()

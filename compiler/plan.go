@@ -23,6 +23,9 @@ type Request struct {
 	// Set names the set that the objects of the admission surface belong to, by
 	// the value of its label; empty for admission.DefaultSet.
 	Set string
+	// WithPlaced compiles also for what the admission surface has had its say on
+	// already, to explain it: it stays as it is, so nothing is reported of it.
+	WithPlaced bool
 	// Now decides which exceptions have expired.
 	Now time.Time
 }
@@ -33,7 +36,8 @@ type Plan struct {
 	// Cluster is the name of the cluster in the document, or empty.
 	Cluster string
 	// Changes has one entry for each pod template that any policy matched,
-	// also where nothing has to change.
+	// also where nothing has to change; under admission not what that has had its
+	// say on, but for WithPlaced.
 	Changes []Change
 	// Objects are the objects that we create and own.
 	Objects []Object

@@ -14,21 +14,31 @@ import (
 	"github.com/kubectl-sched/kubectl-sched/compiler/nodeexpr"
 )
 
+// nobody selects no pod.
+func nobody() admission.Selection {
+	var s admission.Selection
+	s.Condition("false")
+	return s
+}
+
 // everything is a set with wishes of every kind.
 func everything() admission.Set {
-	web, gpu := admission.InForce("web-ha"), admission.InForce("gpu")
+	inWeb, inGPU := admission.InForce("web-ha"), admission.InForce("gpu")
+	web, gpu := admission.Any(inWeb), admission.Any(inGPU)
+	var deployments admission.Selection
+	deployments.Demand(admission.OfKind, "", []string{"Deployment"})
 	label := func(k string, v ...string) nodeexpr.Expr { return nodeexpr.In(nodeexpr.Label(k), v...) }
 	return admission.Set{
-		Policies:   []admission.Policy{{Name: "gpu", Selects: "true"}, {Name: "web-ha", Selects: `variables.kind == "Deployment"`, ReplacedBy: []string{"x"}}, {Name: "x", Selects: "false"}},
+		Policies:   []admission.Policy{{Name: "gpu"}, {Name: "web-ha", Selects: deployments, ReplacedBy: []string{"x"}}, {Name: "x", Selects: nobody()}},
 		Grants:     []admission.Grant{{Pool: "g-1", Holds: `variables.namespaceLabels[?"a"].orValue("") == "b"`}},
 		NodeLabels: []admission.NodeLabel{{When: web, Key: "a", Value: "b"}},
 		Required: admission.Required{
 			Table: nodeexpr.NewTable([]nodeexpr.Expr{label("zone", "a", "b"), nodeexpr.Or(label("class", "gpu"), label("pool", "x"))}),
-			When:  []string{web, gpu},
+			When:  []admission.When{web, gpu},
 		},
 		Preferred: []admission.Preferred{{
 			Term:    corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "spot", Operator: "DoesNotExist"}}},
-			Weights: []admission.Weight{{web, 20}, {gpu, 30}},
+			Weights: []admission.Weight{{inWeb, 20}, {inGPU, 30}},
 		}},
 		Tolerations: []admission.Toleration{
 			{When: web, Toleration: corev1.Toleration{Key: "t", Operator: "Exists"}, Covers: []int{1}},
@@ -127,7 +137,7 @@ func TestMarks(t *testing.T) {
 	t.Parallel()
 	s := everything()
 	p, content := compiled(t, s), s.Objects().Content
-	s.Policies = []admission.Policy{{Name: "gpu", Selects: "false"}, {Name: "web-ha", Selects: "false"}}
+	s.Policies = []admission.Policy{{Name: "gpu", Selects: nobody()}, {Name: "web-ha", Selects: nobody()}}
 	none, other := compiled(t, s), s.Objects().Content
 	for _, test := range []struct {
 		name       string

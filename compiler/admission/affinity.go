@@ -2,6 +2,7 @@ package admission
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/kubectl-sched/kubectl-sched/compiler/cel"
@@ -32,45 +33,63 @@ func (p *program) affinity(s Set) {
 	}
 }
 
-// wishes returns the wishes of a side and a strength: one list for each.
-func (s Set) wishes(side side, required bool) []string {
-	var out []string
+// asked defines the terms of a side and a strength that are asked for, and
+// reports whether there is any wish for them.
+func (p *program) asked(s Set, side side, required bool, name string) bool {
+	var whens []When
+	var keys, owns, homes, weights, near, far []string
 	for _, c := range s.Colocations {
 		if c.Apart != side.apart || c.Required != required {
 			continue
 		}
-		when := c.When
-		term := asJSON(&c.Term)
+		when, term, home := c.When, asJSON(&c.Term), ""
 		if c.Own {
-			when = cel.And(when, "!"+DaemonSet, "variables.ownRows.size() > 0")
-			term["labelSelector"] = expression("dyn(variables.ownSelector)")
-			keys := "variables.ownMatchKeys"
-			if required {
-				// What is required holds for the pods of all revisions, but only for
-				// those of one run.
-				keys = `variables.kind == "CronJob" ? variables.ownMatchKeys : []`
-			}
-			term["matchLabelKeys"] = optional("optional.ofNonZeroValue(dyn(" + keys + "))")
+			when = when.and("!"+DaemonSet, "variables.ownRows.size() > 0")
+			term = map[string]any{}
 		} else if names := c.Term.Namespaces; len(names) == 1 && c.Term.NamespaceSelector == nil {
-			term["namespaces"] = optional(fmt.Sprintf("%s == %s ? optional.none() : optional.of(dyn(%s))", Namespace, cel.Quote(names[0]), texts(names)))
+			home = names[0]
 		}
-		if !required {
-			term = map[string]any{"weight": c.Weight, "podAffinityTerm": term}
-		}
+		whens = append(whens, when)
+		keys, owns, homes = append(keys, cel.Quote(c.Term.TopologyKey)), append(owns, strconv.FormatBool(c.Own)), append(homes, cel.Quote(home))
+		weights = append(weights, fmt.Sprint(c.Weight))
 		text, _ := literal(term)
-		out = append(out, either(when, "["+text+"]", noTerms))
+		far = append(far, "dyn("+text+")")
+		if home != "" {
+			// In the pods' own namespace the term needs not name it.
+			delete(term, "namespaces")
+			text, _ = literal(term)
+		}
+		near = append(near, "dyn("+text+")")
 	}
-	return out
+	if len(whens) == 0 {
+		return false
+	}
+	p.chosen(name+"Chosen", whens, itself)
+	term := fmt.Sprintf("%s == %s ? %s : %s", p.numbered(name+"Homes", homes), Namespace, p.numbered(name+"Near", near), p.numbered(name+"Far", far))
+	if s.usesOwn() {
+		keysNow := "variables.ownMatchKeys"
+		if required {
+			// What is required holds for the pods of all revisions, but only for
+			// those of one run.
+			keysNow = `(variables.kind == "CronJob" ? variables.ownMatchKeys : [])`
+		}
+		term = fmt.Sprintf(`%s ? dyn({
+      "topologyKey": dyn(%s), "labelSelector": dyn(variables.ownSelector), ?"matchLabelKeys": optional.ofNonZeroValue(dyn(%s))
+    }) : %s`, p.numbered(name+"Owns", owns), p.numbered(name+"Keys", keys), keysNow, term)
+	}
+	if !required {
+		term = fmt.Sprintf(`{"weight": dyn(%s), "podAffinityTerm": %s}`, p.numbered(name+"Weights", weights), term)
+	}
+	p.define(name+"Asked", "variables.%sChosen.map(i, %s)", name, term)
+	return true
 }
 
 func (p *program) hard(s Set, side side) {
 	name := side.name + "Required"
-	wishes := s.wishes(side, true)
-	if len(wishes) == 0 {
+	if !p.asked(s, side, true, name) {
 		return
 	}
 	p.define(name+"Own", `variables.spec.?affinity.?%s.?requiredDuringSchedulingIgnoredDuringExecution.orValue([])`, side.field)
-	p.define(name+"Asked", "%s.flatten()", p.list(name+"Asked", append([]string{noTerms}, wishes...)))
 	p.define(name+"Canonical", "[variables.%[1]sOwn, dyn(variables.%[1]sAsked)].map(l, l.map(t,\n      %[2]s))", name, canonicalTerm)
 	p.define(name+"Added", `variables.%[1]sAsked.transformList(i, t,
     !(variables.%[1]sCanonical[0] + variables.%[1]sCanonical[1].slice(0, i)).exists(o, sets.equivalent(o, variables.%[1]sCanonical[1][i])), t)`, name)
@@ -82,12 +101,10 @@ func (p *program) hard(s Set, side side) {
 
 func (p *program) soft(s Set, side side) {
 	name := side.name + "Preferred"
-	wishes := s.wishes(side, false)
-	if len(wishes) == 0 {
+	if !p.asked(s, side, false, name) {
 		return
 	}
 	p.define(name+"Own", `variables.spec.?affinity.?%s.?preferredDuringSchedulingIgnoredDuringExecution.orValue([])`, side.field)
-	p.define(name+"Asked", "%s.flatten()", p.list(name+"Asked", append([]string{noTerms}, wishes...)))
 	p.define(name+"Canonical", "[variables.%[1]sOwn, dyn(variables.%[1]sAsked)].map(l, l.map(w, w.podAffinityTerm).map(t,\n      %[2]s))", name, canonicalTerm)
 	p.define(name+"Summed", `variables.%[1]sAsked.transformList(i, w, [100, variables.%[1]sAsked.transformList(j, o,
       sets.equivalent(variables.%[1]sCanonical[1][i], variables.%[1]sCanonical[1][j]), int(o.weight)).sum()].min())`, name)

@@ -20,7 +20,7 @@ const (
 // compile returns the variables of the set, and the operations of its patch.
 func (s Set) compile() *program {
 	p := &program{}
-	p.facts(s)
+	p.pod(s)
 	p.policies(s)
 	if s.usesOwn() {
 		p.own(s)

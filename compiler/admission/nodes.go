@@ -53,11 +53,12 @@ func (p *program) nodeLabels(s Set) {
 		p.define("nodeLabelsAdded", `[["", ""]].filter(l, false)`)
 		return
 	}
-	var rows []string
-	for _, l := range s.NodeLabels {
-		rows = append(rows, either(l.When, texts([]string{l.Key, l.Value}), "[]"))
+	rows, whens := make([]string, len(s.NodeLabels)), make([]When, len(s.NodeLabels))
+	for i, l := range s.NodeLabels {
+		rows[i], whens[i] = texts([]string{l.Key, l.Value}), l.When
 	}
-	p.define("nodeLabelsAsked", "%s.filter(l, l.size() > 0)", p.list("nodeLabelsAsked", rows))
+	p.chosen("nodeLabelsChosen", whens, itself)
+	p.define("nodeLabelsAsked", "variables.nodeLabelsChosen.map(i, %s)", p.numbered("nodeLabelRows", rows))
 	p.define("nodeLabelsAdded", `variables.nodeLabelsAsked.transformList(i, l,
   !(l[0] in variables.spec.?nodeSelector.orValue({})) && !variables.nodeLabelsAsked.slice(0, i).exists(o, o[0] == l[0]), l)`)
 	p.changes("nodeSelector", "variables.nodeLabelsAdded.size() > 0")
@@ -77,64 +78,90 @@ func (p *program) required(s Set) {
 	p.define("nodeLabels", `variables.spec.?nodeSelector.orValue({}).transformList(k, v, [[string(k), "In"], [string(v)]])
 + variables.nodeLabelsAdded.map(l, [[l[0], "In"], [l[1]]])`)
 	rows := make([]string, len(t.Requirements))
-	implied := make([]string, len(t.Requirements))
+	implied, impliedBy := make([]string, len(t.Requirements)), make([][]int, len(t.Requirements))
 	for i, r := range t.Requirements {
 		rows[i], implied[i] = requirement(r), numbers(t.Implied[i])
+		for _, j := range t.Implied[i] {
+			if j != i {
+				impliedBy[j] = append(impliedBy[j], i)
+			}
+		}
 	}
 	p.define("requirements", "%s", lines(rows))
-	p.define("implied", "%s", "["+strings.Join(implied, ", ")+"]")
-	singles, chosen := []string{none}, []string{"variables.requiredAsked"}
-	for i, x := range t.Expressions {
-		if len(x.Alternatives) == 1 {
-			singles = append(singles, either(s.Required.When[i], numbers(x.Alternatives[0]), "[]"))
-		} else {
-			chosen = append(chosen, either(s.Required.When[i], numbers(slices.Concat(x.Alternatives...)), "[]"))
-		}
+	singles := slices.IndexFunc(t.Expressions, func(x nodeexpr.TableExpression) bool { return len(x.Alternatives) > 1 })
+	if singles < 0 {
+		singles = len(t.Expressions)
 	}
-	p.define("requiredAsked", "%s.flatten().distinct().sort()", p.list("requiredAsked", singles))
-	p.define("requiredRelevant", "%s.flatten().distinct()", p.list("requiredRelevant", chosen))
-	p.define("requiredMet", `variables.requiredOwnTerms.map(t, [t + variables.nodeLabels].map(has,
-    variables.requiredRelevant.filter(i, [variables.requirements[i]].exists(r, has.exists(q, %s)))).flatten())`, implies)
-	p.define("requiredMinimal", `variables.requiredAsked.filter(i, !variables.requiredAsked.exists(j, j != i && i in variables.implied[j]))`)
+	p.chosen("requiredAsked", s.Required.When[:singles], func(i int) []int { return t.Expressions[i].Alternatives[0] })
+	relevant := "variables.requiredAsked"
+	choices := t.Expressions[singles:]
+	if len(choices) > 0 {
+		p.define("implied", "%s", "["+strings.Join(implied, ", ")+"]")
+		p.chosen("requiredChoices", s.Required.When[singles:], itself)
+		said := make([]string, len(choices))
+		for i, x := range choices {
+			said[i] = numbers(slices.Concat(x.Alternatives...))
+		}
+		p.define("requiredRelevant", "(variables.requiredAsked + variables.requiredChoices.map(i, %s).flatten()).distinct()", p.numbered("requiredSaid", said))
+		relevant = "variables.requiredRelevant"
+	}
+	p.define("requiredMet", `variables.requiredOwnTerms.map(t, [t + variables.nodeLabels].map(has, has.size() == 0 ? [] :
+    %s.filter(i, [variables.requirements[i]].exists(r, r in has || has.exists(q, %s)))).flatten())`, relevant, implies)
+	minimal := "variables.requiredAsked"
+	if slices.ContainsFunc(impliedBy, func(by []int) bool { return len(by) > 0 }) {
+		by := make([]string, len(impliedBy))
+		for i := range impliedBy {
+			by[i] = numbers(impliedBy[i])
+		}
+		p.define("requiredMinimal", `variables.requiredAsked.filter(i, !%s[i].exists(j, j in variables.requiredAsked))`, "["+strings.Join(by, ", ")+"]")
+		minimal = "variables.requiredMinimal"
+	}
 	p.define("required_0", `variables.requiredMet.transformList(n, met, [n] + (
-    variables.requiredOwn.size() > 0 && variables.requiredOwnTerms[n].size() == 0 ? [] : variables.requiredMinimal.filter(i, !(i in met))))`)
-	step := 0
-	for i, x := range t.Expressions {
-		if len(x.Alternatives) == 1 {
-			continue
-		}
-		p.choice(step, s.Required.When[i], x.Alternatives)
-		step++
+    variables.requiredOwn.size() > 0 && variables.requiredOwnTerms[n].size() == 0 ? [] : %s.filter(i, !(i in met))))`, minimal)
+	grown := "variables.required_0"
+	for i, x := range choices {
+		p.choice(i, fmt.Sprintf("%d in variables.requiredChoices", i), x.Alternatives)
 	}
-	p.define("requiredGrown", "variables.required_%d", step)
+	if len(choices) > 0 {
+		grown = fmt.Sprintf("variables.requiredChoices.size() == 0 ? variables.required_0 : variables.required_%d", len(choices))
+	}
+	p.define("requiredGrown", "%s", grown)
 	p.define("requiredChanged", `variables.requiredGrown.exists(g, g.size() > 1)`)
 	p.define("requiredLabels", `variables.requiredGrown.map(g, g.slice(1, g.size()).map(i, variables.requirements[i])
     %s)`, labelRequirements)
-	p.define("requiredFields", `variables.requiredGrown.map(g, g.slice(1, g.size()).map(i, variables.requirements[i])
+	fields := slices.ContainsFunc(t.Requirements, func(r nodeexpr.Requirement) bool { return r.Key.Field })
+	if fields {
+		p.define("requiredFields", `variables.requiredGrown.map(g, g.slice(1, g.size()).map(i, variables.requirements[i])
     %s)`, fieldRequirements)
+	}
 	p.changes("affinity", "variables.requiredChanged")
-	p.patchRequired()
+	p.patchRequired(fields)
 }
 
 // patchRequired changes the terms in place, because what stands in the pod
 // cannot be written back by a patch's value: each of the pod's own terms is
 // copied as often as it is taken once more, and each then gets its requirements.
-func (p *program) patchRequired() {
+func (p *program) patchRequired(fields bool) {
 	const list = "/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution"
 	p.parents("variables.requiredChanged", "affinity", "nodeAffinity")
-	p.patch(operation("variables.requiredChanged && variables.requiredOwn.size() == 0", "add", under(list), `{"nodeSelectorTerms": variables.requiredGrown.transformList(n, g, {
-    ?"matchExpressions": optional.ofNonZeroValue(variables.requiredLabels[n]),
-    ?"matchFields": optional.ofNonZeroValue(variables.requiredFields[n])
-  })}`))
+	made := `?"matchExpressions": optional.ofNonZeroValue(variables.requiredLabels[n])`
+	if fields {
+		made += `, ?"matchFields": optional.ofNonZeroValue(variables.requiredFields[n])`
+	}
+	p.patch(operation("variables.requiredChanged && variables.requiredOwn.size() == 0", "add", under(list),
+		`{"nodeSelectorTerms": variables.requiredGrown.transformList(n, g, {`+made+`})}`))
 	at := under(list+"/nodeSelectorTerms/") + " + string(n)"
-	p.patch(fmt.Sprintf(`(variables.requiredChanged && variables.requiredOwn.size() > 0
-  ? variables.requiredGrown.transformList(n, g, (
-      n + 1 < variables.requiredGrown.size() && variables.requiredGrown[n + 1][0] == g[0] ? [JSONPatch{op: "copy", from: %[1]s, path: %[1]s}] : [])
-    + (variables.requiredLabels[n].size() > 0 && !has(variables.requiredOwn[g[0]].matchExpressions) ? [JSONPatch{op: "add", path: %[1]s + "/matchExpressions", value: [""].filter(e, false)}] : [])
-    + variables.requiredLabels[n].map(r, JSONPatch{op: "add", path: %[1]s + "/matchExpressions/-", value: r})
-    + (variables.requiredFields[n].size() > 0 && !has(variables.requiredOwn[g[0]].matchFields) ? [JSONPatch{op: "add", path: %[1]s + "/matchFields", value: [""].filter(e, false)}] : [])
-    + variables.requiredFields[n].map(r, JSONPatch{op: "add", path: %[1]s + "/matchFields/-", value: r})).flatten()
-  : [])`, at))
+	added := func(requirements, field string) string {
+		return fmt.Sprintf(`
+    + (variables.%[1]s[n].size() > 0 && !has(variables.requiredOwn[g[0]].%[2]s) ? [JSONPatch{op: "add", path: %[3]s + "/%[2]s", value: %[4]s}] : [])
+    + variables.%[1]s[n].map(r, JSONPatch{op: "add", path: %[3]s + "/%[2]s/-", value: r})`, requirements, field, at, emptyList)
+	}
+	grown := fmt.Sprintf(`n + 1 < variables.requiredGrown.size() && variables.requiredGrown[n + 1][0] == g[0] ? [JSONPatch{op: "copy", from: %[1]s, path: %[1]s}] : []`, at)
+	grown = "(" + grown + ")" + added("requiredLabels", "matchExpressions")
+	if fields {
+		grown += added("requiredFields", "matchFields")
+	}
+	p.patch("(variables.requiredChanged && variables.requiredOwn.size() > 0\n  ? variables.requiredGrown.transformList(n, g,\n    " + grown + ").flatten()\n  : [])")
 }
 
 // choice defines the terms after one expression of several alternatives: each
@@ -158,33 +185,33 @@ func (p *program) preferred(s Set) {
 	if len(s.Preferred) == 0 {
 		return
 	}
-	var weights, terms []string
-	for _, t := range s.Preferred {
-		var sum []string
+	var weights []entry
+	var terms []string
+	for i, t := range s.Preferred {
 		for _, w := range t.Weights {
-			sum = append(sum, "("+either(w.When, fmt.Sprint(w.Weight), "0")+")")
+			weights = append(weights, entry{w.When, []string{fmt.Sprintf("[%d, %d]", i, w.Weight)}})
 		}
-		weights = append(weights, "["+strings.Join(sum, " + ")+", 100].min()")
 		var rs []string
 		for _, r := range nodeexpr.Requirements(t.Term) {
 			rs = append(rs, requirement(r))
 		}
 		terms = append(terms, "["+strings.Join(rs, ", ")+"]")
 	}
-	p.define("preferredWeights", "%s", p.list("preferredWeights", weights))
+	// An element of the lists is the number of a term and its weight.
+	p.define("preferredWishes", "%s", p.gathered("preferred", weights))
 	p.define("preferences", "%s", lines(terms))
-	p.define("preferredAsked", `variables.preferredWeights.transformList(i, w, w > 0, i)`)
+	p.define("preferredAsked", `variables.preferredWishes.map(w, w[0]).distinct().sort().map(i, [i, [100, variables.preferredWishes.filter(w, w[0] == i).map(w, w[1]).sum()].min()])`)
 	p.define("preferredOwn", `variables.spec.?affinity.?nodeAffinity.?preferredDuringSchedulingIgnoredDuringExecution.orValue([])`)
 	p.define("preferredOwnTerms", "variables.preferredOwn.map(o, o.preference).map(t,\n    %s)", termRequirements)
 	p.define("preferredNow", `variables.preferredOwn.transformList(n, o,
-    ([int(o.weight)] + variables.preferredAsked.filter(i, sets.equivalent(variables.preferredOwnTerms[n], variables.preferences[i])).map(i, variables.preferredWeights[i])).max())`)
-	p.define("preferredAdded", `variables.preferredAsked.filter(i, !variables.preferredOwnTerms.exists(o, sets.equivalent(o, variables.preferences[i])))
-  .sortBy(i, i - variables.preferredWeights[i] * %d)`, len(s.Preferred))
-	p.define("preferredTerms", `variables.preferredAdded.map(i, {
-    "weight": dyn(variables.preferredWeights[i]),
+    ([int(o.weight)] + variables.preferredAsked.filter(w, sets.equivalent(variables.preferredOwnTerms[n], variables.preferences[w[0]])).map(w, w[1])).max())`)
+	p.define("preferredAdded", `variables.preferredAsked.filter(w, !variables.preferredOwnTerms.exists(o, sets.equivalent(o, variables.preferences[w[0]])))
+  .sortBy(w, w[0] - w[1] * %d)`, len(s.Preferred))
+	p.define("preferredTerms", `variables.preferredAdded.map(w, {
+    "weight": dyn(w[1]),
     "preference": dyn({
-      ?"matchExpressions": optional.ofNonZeroValue(variables.preferences[i]%s),
-      ?"matchFields": optional.ofNonZeroValue(variables.preferences[i]%s)
+      ?"matchExpressions": optional.ofNonZeroValue(variables.preferences[w[0]]%s),
+      ?"matchFields": optional.ofNonZeroValue(variables.preferences[w[0]]%s)
     })
   })`, labelRequirements, fieldRequirements)
 	p.weighted("preferred", "affinity", "nodeAffinity")
@@ -196,7 +223,8 @@ func (p *program) tolerations(s Set) {
 	if len(s.Tolerations) == 0 {
 		return
 	}
-	var rows, covered, asked []string
+	var rows, covered []string
+	var whens []When
 	coveredBy := make([][]int, len(s.Tolerations))
 	for i, t := range s.Tolerations {
 		for _, j := range t.Covers {
@@ -212,10 +240,10 @@ func (p *program) tolerations(s Set) {
 		rows = append(rows, texts([]string{t.Key, string(t.Operator), t.Value, string(t.Effect), seconds}))
 		slices.Sort(coveredBy[i])
 		covered = append(covered, numbers(coveredBy[i]))
-		asked = append(asked, either(w.When, fmt.Sprint(i), "-1"))
+		whens = append(whens, w.When)
 	}
 	p.define("tolerations", "%s", lines(rows))
-	p.define("tolerationsAsked", "%s.filter(i, i >= 0)", p.list("tolerationsAsked", asked))
+	p.chosen("tolerationsAsked", whens, itself)
 	p.define("tolerationsOwn", `variables.spec.?tolerations.orValue([]).map(t, [
     string(t.?key.orValue("")), string(t.?operator.orValue("Equal")), string(t.?value.orValue("")), string(t.?effect.orValue("")),
     has(t.tolerationSeconds) ? string(t.tolerationSeconds) : ""

@@ -90,20 +90,17 @@ func (s Set) resources() *admissionregistrationv1.MatchResources {
 	}
 }
 
-// conditions leave out what must stay as it is. They must not depend on anything
-// that another mutation can change: a policy that did not match at first is not
-// asked again.
+// conditions leave out what must stay as it is: pods made by a DaemonSet, whose
+// template was placed, and mirrors of static pods. They must not depend on
+// anything that another mutation can change: a policy that did not match at first
+// is not asked again. Each condition is evaluated by itself, which costs more
+// than what it says, so there is one.
 func conditions() []admissionregistrationv1.MatchCondition {
-	return []admissionregistrationv1.MatchCondition{
-		{
-			Name:       "not-made-by-a-daemonset",
-			Expression: `!object.metadata.?ownerReferences.orValue([]).exists(o, o.kind == "DaemonSet" && o.apiVersion.startsWith("apps/") && o.?controller.orValue(false))`,
-		},
-		{
-			Name:       "not-the-mirror-of-a-static-pod",
-			Expression: `!("kubernetes.io/config.mirror" in object.metadata.?annotations.orValue({}))`,
-		},
-	}
+	return []admissionregistrationv1.MatchCondition{{
+		Name: "neither-made-by-a-daemonset-nor-a-mirror",
+		Expression: `!object.metadata.?ownerReferences.orValue([]).exists(o, o.kind == "DaemonSet" && o.apiVersion.startsWith("apps/") && o.?controller.orValue(false))
+&& !("kubernetes.io/config.mirror" in object.metadata.?annotations.orValue({}))`,
+	}}
 }
 
 func (s Set) failurePolicy() admissionregistrationv1.FailurePolicyType {
@@ -135,9 +132,7 @@ func (o *Objects) place(s Set, p *program) {
 			}},
 		},
 	}
-	for _, v := range p.variables {
-		o.Place.Spec.Variables = append(o.Place.Spec.Variables, admissionregistrationv1.Variable{Name: v.name, Expression: v.text})
-	}
+	o.Place.Spec.Variables = p.needed(o.Place.Spec.Mutations[0].JSONPatch.Expression)
 	o.PlaceBinding = mutationBinding(o.Place.ObjectMeta)
 }
 
@@ -152,18 +147,23 @@ func (o *Objects) place(s Set, p *program) {
 // never taken away between the passes of a request that saw both versions.
 func (o *Objects) unmark(s Set) {
 	key := Annotation(s.Name)
+	// It acts in the first pass alone, so its conditions may depend on what others
+	// change. Where they fail, which is nearly always, the API server does not have
+	// to write the pod out and read it again, as it does for every mutation.
+	foreign := admissionregistrationv1.MatchCondition{
+		Name:       "marked-by-another-content",
+		Expression: fmt.Sprintf(`object.metadata.?annotations[?%s].optMap(m, !m.startsWith(%s)).orValue(false)`, cel.Quote(key), cel.Quote(o.Content+" ")),
+	}
 	o.Unmark = &admissionregistrationv1.MutatingAdmissionPolicy{
 		TypeMeta: typeMeta("MutatingAdmissionPolicy"), ObjectMeta: s.meta(RoleUnmark, o.Content),
 		Spec: admissionregistrationv1.MutatingAdmissionPolicySpec{
 			MatchConstraints:   s.resources(),
-			MatchConditions:    conditions(),
+			MatchConditions:    append([]admissionregistrationv1.MatchCondition{foreign}, conditions()...),
 			FailurePolicy:      new(s.failurePolicy()),
 			ReinvocationPolicy: admissionregistrationv1.NeverReinvocationPolicy,
 			Mutations: []admissionregistrationv1.Mutation{{
 				PatchType: admissionregistrationv1.PatchTypeJSONPatch,
-				JSONPatch: &admissionregistrationv1.JSONPatch{Expression: fmt.Sprintf(`object.metadata.?annotations[?%[1]s].hasValue() && !object.metadata.annotations[%[1]s].startsWith(%[2]s)
-? [JSONPatch{op: "remove", path: %[3]s}]
-: []`, cel.Quote(key), cel.Quote(o.Content+" "), cel.Quote(pointer("metadata", "annotations", key)))},
+				JSONPatch: &admissionregistrationv1.JSONPatch{Expression: fmt.Sprintf(`[JSONPatch{op: "remove", path: %s}]`, cel.Quote(pointer("metadata", "annotations", key)))},
 			}},
 		},
 	}
@@ -194,14 +194,15 @@ func (o *Objects) audit(s Set, p *program) {
 			},
 		},
 	}
-	for _, v := range p.variables {
-		o.Audit.Spec.Variables = append(o.Audit.Spec.Variables, admissionregistrationv1.Variable{Name: v.name, Expression: v.text})
+	// A mark is never the user's own, because those are taken away; without the
+	// policy that does so, it is only trusted to say what it says.
+	placed := admissionregistrationv1.Variable{Name: "placed", Expression: fmt.Sprintf(`variables.mark.startsWith(%s)`, cel.Quote(o.Content+" "))}
+	pending := admissionregistrationv1.Variable{Name: "pending", Expression: `variables.placed || variables.policies.size() == 0 ? [""].filter(c, false) : variables.changes`}
+	used := []string{placed.Expression, pending.Expression, o.Audit.Spec.Validations[0].MessageExpression}
+	for _, a := range o.Audit.Spec.AuditAnnotations {
+		used = append(used, a.ValueExpression)
 	}
-	o.Audit.Spec.Variables = append(o.Audit.Spec.Variables,
-		// A mark is never the user's own, because those are taken away; without the
-		// policy that does so, it is only trusted to say what it says.
-		admissionregistrationv1.Variable{Name: "placed", Expression: fmt.Sprintf(`variables.mark.startsWith(%s)`, cel.Quote(o.Content+" "))},
-		admissionregistrationv1.Variable{Name: "pending", Expression: `variables.placed || variables.policies.size() == 0 ? [""].filter(c, false) : variables.changes`})
+	o.Audit.Spec.Variables = append(p.needed(used...), placed, pending)
 	m.Annotations = nil
 	o.AuditBinding = &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
 		TypeMeta: typeMeta("ValidatingAdmissionPolicyBinding"), ObjectMeta: m,

@@ -118,20 +118,12 @@ func (p *program) domains(s Set) string {
 	return "variables.domains[?w.key].orValue(2)"
 }
 
-// table defines a constant table by workload, in as many variables as it takes,
-// and returns the expression that looks the pod's workload up: an optional.
-func (p *program) table(name string, known []Known, row func(Known) (string, bool)) string {
-	var chunks []string
-	var rows []string
-	size := 0
-	flush := func() {
-		chunk := fmt.Sprintf("%s_%d", name, len(chunks))
-		p.define(chunk, "{\n  %s\n}", strings.Join(rows, ",\n  "))
-		chunks = append(chunks, "variables."+chunk+"[?variables.podNamespace + \"/\" + variables.groupKind + \"/\" + variables.name]")
-		rows, size = nil, 0
-	}
+// table defines a constant table by workload, and returns the expression that
+// looks the pod's workload up: an optional.
+func (p *program) table(name string, known []Known, value func(Known) (string, bool)) string {
+	var rows []row
 	for _, k := range known {
-		text, ok := row(k)
+		text, ok := value(k)
 		if !ok {
 			continue
 		}
@@ -139,24 +131,9 @@ func (p *program) table(name string, known []Known, row func(Known) (string, boo
 		if k.Group != "" {
 			key = k.Namespace + "/" + k.Group + "/" + k.Kind + "/" + k.Name
 		}
-		text = cel.Quote(key) + ": " + text
-		if size += len(text) + 4; size > maxExpression && len(rows) > 0 {
-			flush()
-			size = len(text) + 4
-		}
-		rows = append(rows, text)
+		rows = append(rows, row{cel.Quote(key), text})
 	}
-	if len(rows) > 0 {
-		flush()
-	}
-	if len(chunks) == 0 {
-		return "optional.none()"
-	}
-	out := chunks[0]
-	for _, c := range chunks[1:] {
-		out += ".or(" + c + ")"
-	}
-	return out
+	return p.lookup(name, rows, `variables.podNamespace + "/" + variables.groupKind + "/" + variables.name`)
 }
 
 // usesOwn reports whether any wish counts the pods of the pod's own workload.

@@ -35,15 +35,17 @@ func (p *program) scalars(s Set) {
 	}
 	for _, field := range []string{priorityClassName, schedulerName, preemptionPolicy} {
 		var rows []string
+		var whens []When
 		for _, w := range s.Scalars {
 			if w.Field == field {
-				rows = append(rows, either(w.When, cel.Quote(w.Value), `""`))
+				rows, whens = append(rows, cel.Quote(w.Value)), append(whens, w.When)
 			}
 		}
 		if len(rows) == 0 {
 			continue
 		}
-		p.define(field+"Asked", `(%s + [""]).filter(v, v != "")`, p.list(field+"Asked", rows))
+		p.chosen(field+"Chosen", whens, itself)
+		p.define(field+"Asked", "variables.%sChosen.map(i, %s)", field, p.numbered(field+"Values", rows))
 		if field == preemptionPolicy && !s.has(priorityClassName) {
 			p.define(priorityClassName, `""`)
 		}
@@ -113,12 +115,15 @@ func (p *program) raw(s Set) {
 			condition = cel.Or(condition, at+".value() == "+text)
 		}
 		var rows []string
+		var whens []When
 		for _, l := range place.leaves {
 			text, _ := literal(plain(l.Value))
-			rows = append(rows, either(l.When, "[dyn("+text+")]", "[]"))
+			rows, whens = append(rows, "dyn("+text+")"), append(whens, l.When)
 		}
-		p.define(fmt.Sprintf("raw_%d", i), `%s ? %s.flatten().filter(v, !%s.hasValue() || %s.value() != v).transformList(i, v, i == 0, v) : []`, condition, lines(rows), at, at)
-		set := fmt.Sprintf("variables.raw_%d", i)
+		name := fmt.Sprintf("raw_%d", i)
+		p.chosen(name+"_chosen", whens, itself)
+		p.define(name, `%s ? variables.%s_chosen.map(i, %s).filter(v, !%s.hasValue() || %s.value() != v).transformList(i, v, i == 0, v) : []`, condition, name, p.numbered(name+"_values", rows), at, at)
+		set := "variables." + name
 		p.changes(strings.Join(place.path, "."), set+".size() > 0")
 		p.patch(fmt.Sprintf(`%s.map(v, JSONPatch{op: "add", path: %s, value: v})`, set, under(pointer(place.path...))))
 	}

@@ -9,10 +9,8 @@ import (
 
 // Set is everything that the objects of one set are made of.
 //
-// A wish has a condition, When: an expression of the type bool over the
-// variables (InForce, Granted, DaemonSet, conditions on Labels). Lists are in
-// the order in which their wishes are carried out, and where two wishes for one
-// field exclude each other the first one wins.
+// Lists are in the order in which their wishes are carried out, and where two
+// wishes for one field exclude each other the first one wins.
 type Set struct {
 	// Name is the value of the set's label; empty for DefaultSet.
 	Name string
@@ -45,9 +43,8 @@ type Set struct {
 // Policy is one policy: whom it selects, and which others put it out of force.
 type Policy struct {
 	Name string
-	// Selects is a condition: the policy selects the pod, and no exception spares
-	// it.
-	Selects string
+	// Selects says whom the policy selects and no exception spares.
+	Selects Selection
 	// ReplacedBy are the policies that override it where they select too.
 	ReplacedBy []string
 }
@@ -55,13 +52,13 @@ type Policy struct {
 // Grant is who may use a dedicated pool.
 type Grant struct {
 	Pool string
-	// Holds is a condition.
+	// Holds is a condition over the variables.
 	Holds string
 }
 
 // NodeLabel is a label of the nodeSelector.
 type NodeLabel struct {
-	When       string
+	When       When
 	Key, Value string
 }
 
@@ -69,8 +66,8 @@ type NodeLabel struct {
 // out with the expressions whose condition holds.
 type Required struct {
 	Table *nodeexpr.Table
-	// When has a condition for each of Table.Expressions.
-	When []string
+	// When says for each of Table.Expressions when it is required.
+	When []When
 }
 
 // Preferred is a preferred term of the node affinity with all that asks for it.
@@ -82,13 +79,13 @@ type Preferred struct {
 
 // Weight is what one policy gives to a term, from 1 to 100.
 type Weight struct {
-	When   string
+	When   Case
 	Weight int32
 }
 
 // Toleration is a toleration; its operator is never empty.
 type Toleration struct {
-	When       string
+	When       When
 	Toleration corev1.Toleration
 	// Covers are the places in the list of those of which it tolerates all and
 	// more.
@@ -110,7 +107,7 @@ type Subject struct {
 // Spread is a spread constraint. Those for the same key and pods join: require
 // beats prefer, the lowest skew, the highest number of domains.
 type Spread struct {
-	When    string
+	When    When
 	Key     string
 	Subject Subject
 	Require bool
@@ -121,31 +118,32 @@ type Spread struct {
 
 // RawSpread is a whole constraint.
 type RawSpread struct {
-	When       string
+	When       When
 	Constraint corev1.TopologySpreadConstraint
 }
 
 // Colocation is a term of pod affinity, or with Apart of pod anti-affinity.
 type Colocation struct {
-	When            string
+	When            When
 	Apart, Required bool
 	// Weight is from 1 to 100, and counts where it is not required.
 	Weight int32
-	// Own says that the selector of Term is that of the pod's own workload.
+	// Own says that the pods of the pod's own workload are meant; of Term nothing
+	// counts then but the topology key.
 	Own  bool
 	Term corev1.PodAffinityTerm
 }
 
 // Scalar is a field of the pod spec with one value, of the type string.
 type Scalar struct {
-	When         string
+	When         When
 	Field, Value string
 }
 
 // Leaf is a value of the pod spec that is set where there is none yet, or only
 // the one that the API server fills in.
 type Leaf struct {
-	When string
+	When When
 	Path []string
 	// Value is a JSON value.
 	Value any

@@ -2,6 +2,7 @@ package admission
 
 import (
 	"fmt"
+	"strconv"
 
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -26,13 +27,25 @@ func (p *program) spread(s Set) {
 		return
 	}
 	p.define("spreadsOwn", `variables.spec.?topologySpreadConstraints.orValue([])`)
-	p.spreadWishes(s)
-	p.place(0, "variables.spreadWishes")
+	now := "variables.spreadsOwn"
+	if len(s.Spreads) > 0 {
+		p.spreadWishes(s)
+		now = p.place(0, now, "variables.spreadWishes")
+	}
+	whens := make([]When, len(s.RawSpreads))
+	for i, raw := range s.RawSpreads {
+		whens[i] = raw.When
+	}
+	if len(whens) > 0 {
+		p.chosen("rawSpreads", whens, itself)
+	}
 	for i, raw := range s.RawSpreads {
 		text, _ := literal(asJSON(&raw.Constraint))
-		p.place(i+1, either(raw.When, "["+text+"]", noTerms))
+		wish := fmt.Sprintf("rawSpread_%d", i)
+		p.define(wish, "%d in variables.rawSpreads ? [%s] : %s", i, text, noTerms)
+		now = p.place(i+1, now, "variables."+wish)
 	}
-	p.define("spreadsNow", "variables.spreads_%d", len(s.RawSpreads))
+	p.define("spreadsNow", "%s", now)
 	p.define("spreadsJoined", `variables.spreadsOwn.transformList(n, c, variables.spreadsNow[n] != c, n)`)
 	p.define("spreadsAdded", `variables.spreadsNow.slice(variables.spreadsOwn.size(), variables.spreadsNow.size())`)
 	p.changes("topologySpreadConstraints", "variables.spreadsJoined.size() > 0 || variables.spreadsAdded.size() > 0")
@@ -55,27 +68,36 @@ func (p *program) patchSpreads() {
 // spreadWishes defines the constraints that policies ask for, joined with each
 // other.
 func (p *program) spreadWishes(s Set) {
-	var rows []string
+	var keys, strengths, skews, domainsWanted, owns, selectors []string
+	var whens []When
 	for _, w := range s.Spreads {
-		row := map[string]any{
-			"key": w.Key, "require": w.Require, "maxSkew": w.MaxSkew, "minDomains": w.MinDomains,
-			"selector": expression("variables.ownSelector"), "matchKeys": expression("variables.ownMatchKeys"),
-		}
-		when := w.When
+		keys = append(keys, cel.Quote(w.Key))
+		strengths = append(strengths, strconv.FormatBool(w.Require))
+		skews = append(skews, fmt.Sprint(w.MaxSkew))
+		domainsWanted = append(domainsWanted, fmt.Sprint(w.MinDomains))
+		owns = append(owns, strconv.FormatBool(w.Subject.Own))
+		when, selector := w.When, "dyn({})"
 		if w.Subject.Own {
-			when = cel.And(when, "!"+DaemonSet, "variables.ownRows.size() > 0")
-			row["matchKeys"] = expression("dyn(variables.ownMatchKeys)")
-			row["selector"] = expression("dyn(variables.ownSelector)")
+			when = when.and("!"+DaemonSet, "variables.ownRows.size() > 0")
 		} else {
-			row["selector"] = asJSON(w.Subject.Selector)
-			row["matchKeys"] = []any{}
+			text, _ := literal(asJSON(w.Subject.Selector))
+			selector = "dyn(" + text + ")"
 		}
-		text, _ := literal(row)
-		rows = append(rows, either(when, "["+text+"]", noTerms))
+		whens, selectors = append(whens, when), append(selectors, selector)
 	}
-	p.define("spreadRows", "%s.flatten()", p.list("spreadRows", append([]string{noTerms}, rows...)))
+	p.chosen("spreadsChosen", whens, itself)
+	own, ownSelector, ownMatchKeys := "false", "dyn({})", "dyn([])"
+	if s.usesOwn() {
+		own, ownSelector, ownMatchKeys = p.numbered("spreadOwns", owns), "dyn(variables.ownSelector)", "dyn(variables.ownMatchKeys)"
+	}
+	p.define("spreadRows", `variables.spreadsChosen.map(i, {
+    "key": dyn(%s), "require": dyn(%s), "maxSkew": dyn(%s), "minDomains": dyn(%s),
+    "selector": %s ? %s : %s,
+    "matchKeys": %s ? %s : dyn([])
+  })`, p.numbered("spreadKeys", keys), p.numbered("spreadStrengths", strengths), p.numbered("spreadSkews", skews), p.numbered("spreadDomains", domainsWanted),
+		own, ownSelector, p.numbered("spreadSelectors", selectors), own, ownMatchKeys)
 	p.define("spreadCounted", `variables.spreadRows.map(w, w.selector).map(s, %s)`, canonicalSelector("s"))
-	p.define("spreadGroups", `variables.spreadRows.transformList(i, w, variables.spreadRows.transformList(j, o,
+	p.define("spreadGroups", `variables.spreadRows.size() < 2 ? variables.spreadRows.map(w, [w]) : variables.spreadRows.transformList(i, w, variables.spreadRows.transformList(j, o,
       o.key == w.key && o.matchKeys == w.matchKeys && sets.equivalent(variables.spreadCounted[i], variables.spreadCounted[j]), o))`)
 	p.define("spreadJoined", `variables.spreadGroups.transformList(i, g,
     !variables.spreadRows.slice(0, i).exists(o, o in g), {
@@ -91,17 +113,12 @@ func (p *program) spreadWishes(s Set) {
     })`, domains)
 }
 
-// place defines the constraints after those of a list, of which no two are on
-// one key and of one strength: each joins with the one on the same key and of
-// the same strength, or else is added.
-func (p *program) place(step int, wishes string) {
-	before := "variables.spreadsOwn"
-	if step > 0 {
-		before = fmt.Sprintf("variables.spreads_%d", step-1)
-	}
-	p.define(fmt.Sprintf("spreadAsked_%d", step), "%s", wishes)
-	asked := fmt.Sprintf("variables.spreadAsked_%d", step)
-	p.define(fmt.Sprintf("spreads_%d", step), `%[1]s.map(c, [c] + %[2]s.filter(w, w.topologyKey == c.topologyKey && w.whenUnsatisfiable == c.whenUnsatisfiable)).map(x,
+// place defines the constraints after those that are asked, of which no two are
+// on one key and of one strength, and returns their variable: each joins with the
+// one on the same key and of the same strength, or else is added.
+func (p *program) place(step int, before, asked string) string {
+	after := fmt.Sprintf("spreads_%d", step)
+	p.define(after, `%[2]s.size() == 0 ? %[1]s : %[1]s.map(c, [c] + %[2]s.filter(w, w.topologyKey == c.topologyKey && w.whenUnsatisfiable == c.whenUnsatisfiable)).map(x,
     x.size() == 1
     || (has(x[0].nodeTaintsPolicy) && has(x[1].nodeTaintsPolicy) && x[0].nodeTaintsPolicy != x[1].nodeTaintsPolicy)
     || !(%[3]s) && !(%[4]s)
@@ -121,6 +138,7 @@ func (p *program) place(step int, wishes string) {
     || w.whenUnsatisfiable == "ScheduleAnyway" && c.whenUnsatisfiable == "DoNotSchedule" && c.topologyKey == w.topologyKey && c.maxSkew <= w.maxSkew
       && has(c.labelSelector) && %[5]s && c.?matchLabelKeys.orValue([]) == w.?matchLabelKeys.orValue([])))`,
 		before, asked, selectorEmpty, selectorsEqual("x[0]", "x[1]"), selectorsEqual("c", "w"))
+	return "variables." + after
 }
 
 // selectorEmpty says that the constraint x[0] counts nothing.

@@ -2,8 +2,11 @@ package admission
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
 	"github.com/kubectl-sched/kubectl-sched/compiler/cel"
 )
@@ -17,9 +20,6 @@ const (
 	// Namespace is the name of the pod's namespace.
 	Namespace = "variables.podNamespace"
 )
-
-// InForce returns the condition that the policy is in force for the pod.
-func InForce(policy string) string { return cel.Quote(policy) + " in variables.policies" }
 
 // Granted returns the condition that the pod may use the dedicated pool.
 func Granted(pool string) string { return "variables." + grantVariable(pool) }
@@ -50,8 +50,33 @@ func (p *program) define(name, format string, args ...any) {
 	p.variables = append(p.variables, variable{name, text})
 }
 
-// facts defines what is known of the pod, its workload and its namespace.
-func (p *program) facts(s Set) {
+var reference = regexp.MustCompile(`\bvariables\.([a-zA-Z_0-9]+)`)
+
+// needed returns the variables that the expressions use, directly or not, in
+// their order: those that nobody uses still cost something in every evaluation.
+func (p *program) needed(expressions ...string) []admissionregistrationv1.Variable {
+	used := map[string]bool{}
+	note := func(expression string) {
+		for _, m := range reference.FindAllStringSubmatch(expression, -1) {
+			used[m[1]] = true
+		}
+	}
+	for _, e := range expressions {
+		note(e)
+	}
+	var out []admissionregistrationv1.Variable
+	for _, v := range slices.Backward(p.variables) {
+		if used[v.name] {
+			note(v.text)
+			out = append(out, admissionregistrationv1.Variable{Name: v.name, Expression: v.text})
+		}
+	}
+	slices.Reverse(out)
+	return out
+}
+
+// pod defines what is known of the pod, its workload and its namespace.
+func (p *program) pod(s Set) {
 	p.define("daemonSet", `request.resource.resource == "daemonsets"`)
 	p.define("pod", `variables.daemonSet ? object.spec.template : object`)
 	p.define("spec", `variables.pod.spec`)
@@ -105,21 +130,19 @@ func (p *program) policies(s Set) {
 	for _, g := range s.Grants {
 		p.define(grantVariable(g.Pool), "%s", g.Holds)
 	}
-	var rows, replaced []string
+	selected := p.selected(s.Policies)
+	var replaced []row
 	for _, policy := range s.Policies {
-		rows = append(rows, either(policy.Selects, cel.Quote(policy.Name), `""`))
 		if len(policy.ReplacedBy) > 0 {
-			replaced = append(replaced, fmt.Sprintf("%s: %s", cel.Quote(policy.Name), texts(policy.ReplacedBy)))
+			replaced = append(replaced, row{cel.Quote(policy.Name), texts(policy.ReplacedBy)})
 		}
 	}
-	selected := p.list("selected", rows) + `.filter(p, p != "")`
 	if len(replaced) == 0 {
 		p.define("policies", "%s", selected)
 		return
 	}
 	p.define("selected", "%s", selected)
-	p.define("overrides", "{\n  %s\n}", strings.Join(replaced, ",\n  "))
-	p.define("policies", `variables.selected.filter(p, !variables.overrides[?p].orValue([]).exists(by, by in variables.selected))`)
+	p.define("policies", `variables.selected.filter(p, !%s.orValue([]).exists(by, by in variables.selected))`, p.lookup("overrides", replaced, "p"))
 }
 
 // either returns the list of one of two expressions that a condition chooses.

@@ -21,20 +21,6 @@ import (
 // when the DaemonSet is written, and no sooner; and what they have put into it
 // stays, since they act on what comes and not on what is there.
 
-// Judged returns those of the workloads that the step's policies are compiled
-// for: all, but under admission no pods and no DaemonSets that admission policies
-// have placed already. What such an object has may come from a former content,
-// and must not be taken for what its owner wants; nor can it be changed.
-func (s Step) Judged(set Set, workloads []*workload.Workload) []*workload.Workload {
-	if !s.Admission() {
-		return workloads
-	}
-	key := admission.Annotation(set.Label())
-	return slices.DeleteFunc(slices.Clone(workloads), func(w *workload.Workload) bool {
-		return w.Group == "" && w.Kind == "Pod" || isDaemonSet(w) && w.Annotations[key] != ""
-	})
-}
-
 func isDaemonSet(w *workload.Workload) bool {
 	return w.Group == appsv1.GroupName && w.Kind == "DaemonSet"
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -25,9 +26,11 @@ const (
 	// admissionPods is how many pods a round creates, admissionParallel at a time.
 	admissionPods     = 1000
 	admissionParallel = 16
-	// placedNamespace is where the policies act, bareNamespace where none does.
+	// placedNamespace is where the policies act, bareNamespace where none does, and
+	// leastNamespace where one does that writes an annotation.
 	placedNamespace = "bench-placed"
 	bareNamespace   = "bench-bare"
+	leastNamespace  = "bench-least"
 )
 
 // admissionBench is a control plane with admission policies in one of two
@@ -68,7 +71,7 @@ func (b *admissionBench) prepare(ctx context.Context, dir, plugin string) error 
 	if b.kube, err = kubernetes.NewForConfig(config); err != nil {
 		return err
 	}
-	for _, name := range []string{placedNamespace, bareNamespace} {
+	for _, name := range []string{placedNamespace, bareNamespace, leastNamespace} {
 		if err := b.namespace(ctx, name); err != nil {
 			return err
 		}
@@ -85,7 +88,47 @@ func (b *admissionBench) prepare(ctx context.Context, dir, plugin string) error 
 	if out, err := c.CombinedOutput(); err != nil {
 		return fmt.Errorf("apply %d policies: %w\n%s", admissionPolicies, err, out)
 	}
-	return nil
+	return b.leastPolicy(ctx)
+}
+
+// leastPolicy makes a policy that does the least that one can do, and waits until
+// it is in force: what a pod's creation takes with it is the API server's own
+// share of what any policy costs.
+func (b *admissionBench) leastPolicy(ctx context.Context) error {
+	meta := metav1.ObjectMeta{Name: leastNamespace}
+	api := b.kube.AdmissionregistrationV1()
+	policy := &admissionregistrationv1.MutatingAdmissionPolicy{ObjectMeta: meta, Spec: admissionregistrationv1.MutatingAdmissionPolicySpec{
+		MatchConstraints: &admissionregistrationv1.MatchResources{
+			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: leastNamespace}},
+			ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+				Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}},
+			}}},
+		},
+		FailurePolicy:      new(admissionregistrationv1.Fail),
+		ReinvocationPolicy: admissionregistrationv1.IfNeededReinvocationPolicy,
+		Mutations: []admissionregistrationv1.Mutation{{PatchType: admissionregistrationv1.PatchTypeJSONPatch, JSONPatch: &admissionregistrationv1.JSONPatch{
+			Expression: `has(object.metadata.annotations) ? [] : [JSONPatch{op: "add", path: "/metadata/annotations", value: {"least": "done"}}]`,
+		}}},
+	}}
+	if _, err := api.MutatingAdmissionPolicies().Create(ctx, policy, metav1.CreateOptions{}); err != nil {
+		return err
+	}
+	binding := &admissionregistrationv1.MutatingAdmissionPolicyBinding{ObjectMeta: meta, Spec: admissionregistrationv1.MutatingAdmissionPolicyBindingSpec{PolicyName: leastNamespace}}
+	if _, err := api.MutatingAdmissionPolicyBindings().Create(ctx, binding, metav1.CreateOptions{}); err != nil {
+		return err
+	}
+	return wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		pod, err := b.kube.CoreV1().Pods(leastNamespace).Create(ctx, benchPod(0), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err == nil && mutated[leastNamespace](pod), err
+	})
+}
+
+// mutated says of a pod of each namespace whether the policies have acted on it.
+var mutated = map[string]func(*corev1.Pod) bool{
+	placedNamespace: func(p *corev1.Pod) bool { return p.Spec.Affinity != nil },
+	bareNamespace:   func(p *corev1.Pod) bool { return p.Spec.Affinity == nil && p.Annotations == nil },
+	leastNamespace:  func(p *corev1.Pod) bool { return p.Annotations["least"] == "done" },
 }
 
 // namespace makes a namespace, and waits until pods can be created in it.
@@ -100,17 +143,17 @@ func (b *admissionBench) namespace(ctx context.Context, name string) error {
 	})
 }
 
-// pair is one round with the policies and one without, of the mean time that the
-// creation of a pod takes.
-func (b *admissionBench) pair(ctx context.Context) (with, without usage, err error) {
-	if with, err = b.round(ctx, placedNamespace, true); err != nil {
+// pair is one round in a namespace with policies and one without any, of the mean
+// time that the creation of a pod takes.
+func (b *admissionBench) pair(ctx context.Context, namespace string) (with, without usage, err error) {
+	if with, err = b.round(ctx, namespace); err != nil {
 		return
 	}
-	without, err = b.round(ctx, bareNamespace, false)
+	without, err = b.round(ctx, bareNamespace)
 	return
 }
 
-func (b *admissionBench) round(ctx context.Context, namespace string, placed bool) (usage, error) {
+func (b *admissionBench) round(ctx context.Context, namespace string) (usage, error) {
 	pods := b.kube.CoreV1().Pods(namespace)
 	var total atomic.Int64
 	group, groupCtx := errgroup.WithContext(ctx)
@@ -120,8 +163,8 @@ func (b *admissionBench) round(ctx context.Context, namespace string, placed boo
 			start := time.Now()
 			pod, err := pods.Create(groupCtx, benchPod(i), metav1.CreateOptions{})
 			total.Add(int64(time.Since(start)))
-			if err == nil && placed != (pod.Spec.Affinity != nil) {
-				err = fmt.Errorf("pod %s in namespace %s: placed is %v", pod.Name, namespace, !placed)
+			if err == nil && !mutated[namespace](pod) {
+				err = fmt.Errorf("pod %s in namespace %s is not what its policies make of it", pod.Name, namespace)
 			}
 			return err
 		})

@@ -76,6 +76,17 @@ func run(ctx context.Context, args []string) (err error) {
 			err = errors.Join(err, control.stop(ctx))
 		}
 	}()
+	creating := func(namespace string) func(context.Context) (usage, usage, error) {
+		return func(ctx context.Context) (with, without usage, err error) {
+			if control == nil {
+				fmt.Fprintln(os.Stderr, "starting a control plane …")
+				if control, err = startAdmission(ctx, dir, sandbox, plugin); err != nil {
+					return with, without, err
+				}
+			}
+			return control.pair(ctx, namespace)
+		}
+	}
 	rows := []row{
 		{
 			name:     "compile: 1,000 policies, 10,000 manifests",
@@ -102,15 +113,13 @@ func run(ctx context.Context, args []string) (err error) {
 			name:     "admission: pod create, 50 policies, 1,000 pods at a time",
 			baseline: "a namespace without policies",
 			runs:     5, maxRatio: 1.3,
-			pair: func(ctx context.Context) (with, without usage, err error) {
-				if control == nil {
-					fmt.Fprintln(os.Stderr, "starting a control plane …")
-					if control, err = startAdmission(ctx, dir, sandbox, plugin); err != nil {
-						return with, without, err
-					}
-				}
-				return control.pair(ctx)
-			},
+			pair: creating(placedNamespace),
+		},
+		{
+			name:     "admission: the same, one policy that writes an annotation",
+			baseline: "a namespace without policies",
+			runs:     5,
+			pair:     creating(leastNamespace),
 		},
 	}
 	rows = slices.DeleteFunc(rows, func(r row) bool {

@@ -122,7 +122,7 @@ func (p *pipeline) compileLive(ctx context.Context, placement *policy.Placement,
 		return nil, findings, nil
 	}
 	plan, fs := compiler.Compile(compiler.Request{
-		Placement: placement, Workloads: step.Judged(set, workloads), Capabilities: caps, Surface: step.Surface, Set: set.Label(), Now: p.app.now(),
+		Placement: placement, Workloads: workloads, Capabilities: caps, Surface: step.Surface, Set: set.Label(), Now: p.app.now(),
 	})
 	findings = append(findings, fs...)
 	if !step.Admission() {

@@ -1,13 +1,10 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 
 	"github.com/kubectl-sched/kubectl-sched/compiler"
-	"github.com/kubectl-sched/kubectl-sched/compiler/admission"
-	"github.com/kubectl-sched/kubectl-sched/internal/apply"
 	"github.com/kubectl-sched/kubectl-sched/internal/workload"
 	"github.com/kubectl-sched/kubectl-sched/policy"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
@@ -43,10 +40,6 @@ func (p *pipeline) compilePlans(ctx context.Context) ([]clusterPlan, diag.Findin
 				continue
 			}
 			p.workloads = append(p.workloads, workloads...)
-			if p.explained == "" {
-				named := apply.Set{Name: cmp.Or(p.setName, admission.DefaultSet), Namespace: apply.DefaultNamespace}
-				workloads = apply.Step{Surface: p.surfaceOf(target, policy.SurfaceRender)}.Judged(named, workloads)
-			}
 		}
 		plan, fs := p.compileFor(ctx, placement, target, workloads)
 		findings = append(findings, fs...)
@@ -73,6 +66,7 @@ func (p *pipeline) compileFor(ctx context.Context, placement *policy.Placement, 
 		Capabilities: caps,
 		Surface:      p.surfaceOf(target, policy.SurfaceRender),
 		Set:          p.setName,
+		WithPlaced:   p.explained != "",
 		Now:          p.app.now(),
 	}
 	plan, fs := compiler.Compile(request)

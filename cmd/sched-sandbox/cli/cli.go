@@ -112,6 +112,8 @@ runtime, no root rights and no network.
 Several sandboxes run side by side under names of their own (--name).`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
+		// Otherwise what stands before the word kubectl would be taken for kubectl's.
+		TraverseChildren: true,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return fmt.Errorf("unknown command %q; \"sched-sandbox --help\" lists the commands", args[0])

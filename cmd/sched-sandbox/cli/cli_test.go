@@ -260,6 +260,8 @@ func TestWrongUse(t *testing.T) {
 		{[]string{"status", "--name", "absent"}, "no sandbox in"},
 		{[]string{"kubeconfig", "--name", "absent"}, "no sandbox in"},
 		{[]string{"nodes", "--name", "absent"}, "no sandbox in"},
+		{[]string{"--name", "absent", "kubectl", "get", "nodes"}, "absent; start one"},
+		{[]string{"--data-dir", occupied, "kubectl", "get", "nodes"}, "no sandbox in " + occupied},
 		{[]string{"kill", "kubelet"}, "the parts are etcd,"},
 		{[]string{"status", "-o", "xml"}, "json"},
 	} {

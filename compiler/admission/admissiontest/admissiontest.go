@@ -111,6 +111,12 @@ func (p *Policy) Mutate(ctx context.Context, object runtime.Object, namespace *c
 	return out, cost, nil
 }
 
+// Once is Mutate with one evaluation, the way that the API server does it for
+// policies with match conditions, as ours are.
+func (p *Policy) Once(ctx context.Context, object runtime.Object, namespace *corev1.Namespace) (out runtime.Object, cost int64, err error) {
+	return p.mutate(ctx, object, namespace, true)
+}
+
 func (p *Policy) mutate(ctx context.Context, object runtime.Object, namespace *corev1.Namespace, typed bool) (out runtime.Object, cost int64, err error) {
 	meta, ok := object.(metav1.Object)
 	if !ok {
