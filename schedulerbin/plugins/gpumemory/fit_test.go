@@ -107,6 +107,18 @@ func TestChoose(t *testing.T) {
 	})
 }
 
+// TestChooseBesideTriesEveryDevice holds a case that the property finds seldom:
+// both of the devices that are preferred are in the other pod's way.
+func TestChooseBesideTriesEveryDevice(t *testing.T) {
+	t.Parallel()
+	m := memory{count: 3}
+	copy(m.bytes[:], []int64{1, 4, 4})
+	got, ok := m.chooseBeside(need{Bytes: 1, Devices: 1}, args.MostFree, []need{{Bytes: 4, Devices: 2}})
+	if want := devices(0).with(0); !ok || got != want {
+		t.Errorf("got devices %v, %v, want %v", got, ok, want)
+	}
+}
+
 func TestDevicesText(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -72,16 +72,24 @@ func (m *memory) chooseBeside(n need, prefer args.DevicePreference, others []nee
 			return other, true
 		}
 	}
-	for first := range m.count {
-		rest := *m
-		for i := range first {
-			rest.bytes[i] = -1
+	// Then without the most preferred one, without the two most preferred, and so
+	// on: of a pod with one device, that tries all.
+	rest := *m
+	for {
+		other, ok := rest.choose(n, prefer)
+		if !ok {
+			return chosen, true
 		}
-		if other, ok := rest.choose(n, prefer); ok && m.leaves(n, other, others) {
+		if m.leaves(n, other, others) {
 			return other, true
 		}
+		first, _ := rest.choose(need{Bytes: n.Bytes, Devices: 1}, prefer)
+		for i := range rest.count {
+			if first.has(i) {
+				rest.bytes[i] = -1
+			}
+		}
 	}
-	return chosen, true
 }
 
 // leaves reports whether the others fit once the pod is on the devices.
