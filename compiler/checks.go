@@ -115,7 +115,7 @@ func (d *draft) checkNodes() {
 		d.tainted = true
 		d.report(finding{
 			rule: "compile/untolerated-taint", policy: o.Policy, at: o.Range, related: relatedStatements(d.required[1:]),
-			message: fmt.Sprintf("of the known nodes only %s is left for the pods, which do not tolerate %s there and would stay Pending; tolerate it", nodesNamed(reached), describeTaints(sortTaints(taints))),
+			message: fmt.Sprintf("of the known nodes the pods can be on %s alone, and would stay Pending because they do not tolerate %s there; tolerate it", theNodes(reached), describeTaints(sortTaints(taints))),
 		})
 	}
 }

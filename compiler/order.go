@@ -34,6 +34,14 @@ func number(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
+// theNodes names nodes, for any sentence.
+func theNodes(names []string) string {
+	if len(names) == 1 {
+		return fmt.Sprintf("node %q", names[0])
+	}
+	return "nodes " + quoted(names)
+}
+
 // nodesNamed names nodes, for a sentence in the singular.
 func nodesNamed(names []string) string {
 	if len(names) == 1 {
