@@ -55,9 +55,10 @@ func (s Step) cause(scope Scope) string {
 // scope.
 func (s Step) objects(all []wantedObject, scope Scope) ([]wantedObject, diag.Findings, error) {
 	var step []wantedObject
-	var left []string
+	var left, narrowed []string
 	for _, w := range all {
-		if s.Observe && w.object.GetLabels()[admission.RoleLabel] != admission.RoleAudit {
+		audits := w.object.GetLabels()[admission.RoleLabel] == admission.RoleAudit
+		if s.Observe && !audits {
 			if w.kind().Kind == validating {
 				left = append(left, w.object.GetName())
 			}
@@ -69,16 +70,27 @@ func (s Step) objects(all []wantedObject, scope Scope) ([]wantedObject, diag.Fin
 				return nil, nil, err
 			}
 			w.object = within
+			if w.kind().Kind == validatingBind && !audits {
+				narrowed = append(narrowed, w.object.GetName())
+			}
 		}
 		step = append(step, w)
 	}
-	if len(left) == 0 {
-		return step, nil, nil
+	var findings diag.Findings
+	if len(left) > 0 {
+		findings = append(findings, diag.Finding{
+			Rule: "apply/observe-only", Severity: diag.Info,
+			Message: fmt.Sprintf("observing changes nothing, so the guards of dedicated pools are left out: %s", strings.Join(left, ", ")),
+		})
 	}
-	return step, diag.Findings{{
-		Rule: "apply/observe-only", Severity: diag.Info,
-		Message: fmt.Sprintf("observing changes nothing, so the guards of dedicated pools are left out: %s", strings.Join(left, ", ")),
-	}}, nil
+	if len(narrowed) > 0 {
+		findings = append(findings, diag.Finding{
+			Rule: "apply/guard-narrowed", Severity: diag.Warning,
+			Message: fmt.Sprintf("the guards of dedicated pools hold in %s alone, and keep nobody out of the pools elsewhere: %s", scope.Where(), strings.Join(narrowed, ", ")),
+			Fix:     &diag.Fix{Message: "apply with -A once the step has proved itself"},
+		})
+	}
+	return step, findings, nil
 }
 
 // contentOf is the content of the place policy among the objects; empty without
