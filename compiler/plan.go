@@ -24,7 +24,8 @@ type Request struct {
 	// the value of its label; empty for admission.DefaultSet.
 	Set string
 	// WithPlaced compiles also for what the admission surface has had its say on
-	// already, to explain it: it stays as it is, so nothing is reported of it.
+	// already, to explain or to count it: it stays as it is, so nothing is reported
+	// of it.
 	WithPlaced bool
 	// Now decides which exceptions have expired.
 	Now time.Time

@@ -77,7 +77,7 @@ func (a *Applier) admissionStatus(ctx context.Context, state *State) (*Admission
 	}
 	plan, _ := compiler.Compile(compiler.Request{
 		Placement: latest.Source.Placement, Workloads: workloads, Capabilities: caps,
-		Surface: policy.SurfaceAdmission, Set: state.Set.Label(), Now: a.now(),
+		Surface: policy.SurfaceAdmission, Set: state.Set.Label(), WithPlaced: true, Now: a.now(),
 	})
 	count := &podCount{set: state.Set, status: status, wishes: wishesOf(plan, admission.Annotation(state.Set.Label())), revisions: contents(state), policies: map[string]*PolicyStatus{}}
 	for _, name := range plan.Policies {
