@@ -223,7 +223,7 @@ func (w *writer) replaceFlow(p place, target any) error {
 	if !w.style.json {
 		text = w.inline(n, target)
 	}
-	if n.Start == n.End && start > 0 && w.src[start-1] != ' ' {
+	if start == n.End && start > 0 && w.src[start-1] != ' ' { // nothing, or an anchor and no value
 		text = " " + text
 	}
 	w.replace(start, n.End, text)
@@ -302,6 +302,10 @@ func (w *writer) replaceAfterDash(p place, target any) error {
 		w.replace(start, n.End, w.style.item(target, indent))
 		return nil
 	}
-	w.replace(start, n.End, w.inline(n, target))
+	text := w.inline(n, target)
+	if start == n.End { // an anchor and no value
+		text = " " + text
+	}
+	w.replace(start, n.End, text)
 	return nil
 }

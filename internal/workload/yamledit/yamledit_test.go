@@ -68,6 +68,13 @@ var cases = []struct {
 		oneWay: true,
 	},
 	{
+		name:   "an anchored null gets a value behind the anchor",
+		src:    "s:\n- &a # c\nt: [&b]\nu: &c # d\n",
+		want:   "s:\n- &a {} # c\nt: [&b 1]\nu: &c x # d\n",
+		edits:  []Edit{setAt(map[string]any{}, "s", 0), setAt(int64(1), "t", 0), setAt("x", "u")},
+		oneWay: true,
+	},
+	{
 		name:  "flow style is kept",
 		src:   "t: [{key: a}, {key: b}] # c\nm: {a: 1}\n",
 		want:  "t: [{key: a}, {key: b}, {key: gpu, operator: Exists}] # c\nm: {a: 1, b: \"2\"}\n",
