@@ -11,10 +11,10 @@ const (
 	// Prefix is what the names of our gates begin with. Other gates are not ours
 	// to touch.
 	Prefix = "gates.kubectl-sched.github.io/"
-	// ApprovedPrefix, with the rest of a gate's name, is the annotation with the
+	// ApprovedPrefix is, with the rest of a gate's name, the annotation with the
 	// name of the user who approved the gate.
 	ApprovedPrefix = "approved." + Prefix
-	// DeniedPrefix is the same for the user who denied it.
+	// DeniedPrefix is the same for the user who denied the gate.
 	DeniedPrefix = "denied." + Prefix
 )
 
