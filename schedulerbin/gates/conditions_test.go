@@ -57,17 +57,17 @@ func TestConditions(t *testing.T) {
 		{
 			name: "peers exist", text: `{"peers":{"selector":"app=web","min":2}}`,
 			objects: []runtime.Object{
-				running("a", labelled("app", "web")), running("b", labelled("app", "db")),
-				running("ended", labelled("app", "web"), func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }),
-				running("elsewhere", labelled("app", "web"), func(p *corev1.Pod) { p.Namespace = "other" }),
+				running("a", labelled("web")), running("b", labelled("db")),
+				running("ended", labelled("web"), func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }),
+				running("elsewhere", labelled("web"), func(p *corev1.Pod) { p.Namespace = "other" }),
 			},
 			reason: ReasonPeers, says: `1 of 2 other pods "app=web" exist`,
-			becomes: func(r *rig) { r.update("b", labelled("app", "web")) },
+			becomes: func(r *rig) { r.update("b", labelled("web")) },
 			opened:  `2 of 2 other pods "app=web" exist`,
 		},
 		{
 			name: "peers are ready", text: `{"peers":{"selector":"app=web","min":1,"ready":true}}`,
-			objects: []runtime.Object{running("a", labelled("app", "web"))},
+			objects: []runtime.Object{running("a", labelled("web"))},
 			reason:  ReasonPeers, says: `0 of 1 other pods "app=web" are ready`,
 			idle:    func(r *rig) { r.update("a", func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }) },
 			becomes: func(r *rig) { r.update("a", ready) },
@@ -87,7 +87,7 @@ func TestConditions(t *testing.T) {
 			reason: ReasonObject, says: `Node "x" does not exist`,
 			idle: func(r *rig) {
 				r.makes(nodes, "Node", "", "x", map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "False"}}})
-				r.until("the value is read", func() bool { return r.said(ReasonObject, `has another value than "True"`) || r.step(repeatPeriod) })
+				r.until("the value is read", func() bool { return r.said(ReasonObject, `has another value than "True"`) || r.step() })
 			},
 			becomes: func(r *rig) {
 				r.makes(nodes, "Node", "", "x", map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "True"}}})
@@ -99,7 +99,7 @@ func TestConditions(t *testing.T) {
 			reason: ReasonObject, says: `ConfigMap "x" does not exist`,
 			idle: func(r *rig) {
 				r.makes(configMaps, "ConfigMap", "ns", "x", map[string]any{"n": nil})
-				r.until("null is read", func() bool { return r.said(ReasonObject, `has 0 values`) || r.step(repeatPeriod) })
+				r.until("null is read", func() bool { return r.said(ReasonObject, `has 0 values`) || r.step() })
 			},
 			becomes: func(r *rig) { r.makes(configMaps, "ConfigMap", "ns", "x", map[string]any{"n": int64(0)}) },
 		},
@@ -180,8 +180,8 @@ func TestConditions(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, append(test.objects, gated("p", test.text, labelled("app", "web")))...)
-			r.until("the wait is said", func() bool { return r.said(test.reason, test.says) || r.step(repeatPeriod) })
+			r := newRig(t, append(test.objects, gated("p", test.text, labelled("web")))...)
+			r.until("the wait is said", func() bool { return r.said(test.reason, test.says) || r.step() })
 			if !r.said(test.reason, `gate "g" waits since 2026-11-30T00:00:00Z: `) {
 				t.Errorf("no event says since when: %v", r.events())
 			}
@@ -201,11 +201,11 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// step moves the clock; it always returns false.
-func (r *rig) step(by time.Duration) bool {
+// step moves the clock so far that new numbers are said; it always returns false.
+func (r *rig) step() bool {
 	// Not so far that a time of the tests comes.
 	if r.clock.Since(start) < 5*time.Minute && r.mapper.resets == 0 {
-		r.clock.Step(by)
+		r.clock.Step(repeatPeriod)
 	}
 	return false
 }
@@ -220,7 +220,7 @@ func TestTrueAtOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, running("a", labelled("app", "web")), cpuQuota("ml", "2"),
+			r := newRig(t, running("a", labelled("web")), cpuQuota("ml", "2"),
 				gated("p", text, func(p *corev1.Pod) { p.Annotations[condition.ApprovedPrefix+"g"] = "anna" }))
 			r.once()
 			if got := r.gates("p"); got != stranger {
@@ -237,7 +237,7 @@ func TestForbidden(t *testing.T) {
 	r.dyn.PrependReactor("list", "configmaps", func(k8stesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewForbidden(configMaps.GroupResource(), "", fmt.Errorf("not yours"))
 	})
-	r.until("it is said", func() bool { return r.said(ReasonCannotRead, "not yours") || r.step(repeatPeriod) })
+	r.until("it is said", func() bool { return r.said(ReasonCannotRead, "not yours") || r.step() })
 }
 
 // TestWatchedOnce holds that objects of one kind are watched once, and only for as

@@ -201,7 +201,7 @@ func TestEventsOnChange(t *testing.T) {
 	if n := r.count(ReasonPeers); n != 1 {
 		t.Fatalf("it was said %d times: %v", n, r.events())
 	}
-	r.update("a", labelled("app", "web"))
+	r.update("a", labelled("web"))
 	var next time.Time
 	r.until("the label is seen", func() bool { next = r.once(); return !next.IsZero() })
 	if n := r.count(ReasonPeers); n != 1 || !next.Equal(start.Add(repeatPeriod)) {
@@ -308,7 +308,7 @@ func TestRun(t *testing.T) {
 // waits, wake nobody.
 func TestIdle(t *testing.T) {
 	t.Parallel()
-	before := running("a", labelled("app", "web"), ready)
+	before := running("a", labelled("web"), ready)
 	after := before.DeepCopy()
 	after.Status.PodIP, after.ResourceVersion = "10.0.0.1", "2"
 	after.Status.Conditions[0].LastProbeTime = metav1.NewTime(start)
@@ -316,7 +316,7 @@ func TestIdle(t *testing.T) {
 		t.Error("an update of the status wakes those that wait")
 	}
 	for name, change := range map[string]func(*corev1.Pod){
-		"labels": labelled("app", "db"), "phase": func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed },
+		"labels": labelled("db"), "phase": func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed },
 		"readiness": func(p *corev1.Pod) { p.Status.Conditions = nil }, "deletion": func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: start} },
 		"annotations": func(p *corev1.Pod) { p.Annotations = map[string]string{"a": "b"} }, "spec": func(p *corev1.Pod) { p.Generation++ },
 	} {

@@ -116,8 +116,8 @@ func running(name string, more ...func(*corev1.Pod)) *corev1.Pod {
 	return p
 }
 
-func labelled(key, value string) func(*corev1.Pod) {
-	return func(p *corev1.Pod) { p.Labels = map[string]string{key: value} }
+func labelled(value string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Labels = map[string]string{"app": value} }
 }
 
 func ready(p *corev1.Pod) {

@@ -15,13 +15,20 @@ func TestDecode(t *testing.T) {
 	t.Parallel()
 	value := "Ready"
 	for text, want := range map[string]condition.Condition{
-		`{"peers":{"selector":"app=web,tier in (a,b)","min":3}}`:                                          {Peers: &condition.Peers{Selector: "app=web,tier in (a,b)", Min: 3}},
-		`{"peers":{"selector":"app","min":1,"ready":true}}`:                                               {Peers: &condition.Peers{Selector: "app", Min: 1, Ready: true}},
-		`{"object":{"apiVersion":"batch/v1","kind":"Job","name":"x"}}`:                                    {Object: &condition.Object{APIVersion: "batch/v1", Kind: "Job", Name: "x"}},
+		`{"peers":{"selector":"app=web,tier in (a,b)","min":3}}`: {Peers: &condition.Peers{Selector: "app=web,tier in (a,b)", Min: 3}},
+
+		`{"peers":{"selector":"app","min":1,"ready":true}}`: {Peers: &condition.Peers{Selector: "app", Min: 1, Ready: true}},
+
+		`{"object":{"apiVersion":"batch/v1","kind":"Job","name":"x"}}`: {Object: &condition.Object{APIVersion: "batch/v1", Kind: "Job", Name: "x"}},
+
 		`{"object":{"apiVersion":"v1","kind":"Service","name":"x","path":"{.status.a}","value":"Ready"}}`: {Object: &condition.Object{APIVersion: "v1", Kind: "Service", Name: "x", Path: "{.status.a}", Value: &value}},
-		`{"quota":{"name":"ml"}}`:                   {Quota: &condition.Quota{Name: "ml"}},
-		`{"approval":{}}`:                           {Approval: &condition.Approval{}},
+
+		`{"quota":{"name":"ml"}}`: {Quota: &condition.Quota{Name: "ml"}},
+
+		`{"approval":{}}`: {Approval: &condition.Approval{}},
+
 		`{"notBefore":"2026-11-30T22:00:00+01:00"}`: {NotBefore: "2026-11-30T22:00:00+01:00"},
+
 		`{"window":{"zone":"Europe/Berlin","days":["Sat","Sun"],"from":"22:00","to":"06:00"}}`: {Window: &condition.Window{Zone: "Europe/Berlin", Days: []condition.Day{"Sat", "Sun"}, From: "22:00", To: "06:00"}},
 	} {
 		got, found := condition.Decode(text)
@@ -48,7 +55,7 @@ func TestDecodeRefuses(t *testing.T) {
 		`{}`:                                   "say one condition, not 0",
 		`{} {}`:                                "is no condition",
 		`{"approval":{},"quota":{"name":"a"}}`: "say one condition, not 2",
-		`{"aproval":{}}`:                       "aproval",
+		`{"approve":{}}`:                       "approve",
 		`{"Approval":{}}`:                      "Approval",
 		`{"peers":{"selector":"a","min":1,"redy":true}}`:                                   "peers.redy",
 		`{"peers":{"selector":"a","min":1,"min":2}}`:                                       "peers.min",
