@@ -446,3 +446,63 @@ func TestApproval(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestAccount holds that the controller's account, which may patch pods, can
+// change nothing of them but what is ours.
+func TestAccount(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, "account")
+	// Another account than the other tests', which may do what it wants.
+	const ours = "system:serviceaccount:account:scheduler"
+	policy, binding := approval.Account(ours)
+	_, err := l.admin.AdmissionregistrationV1().ValidatingAdmissionPolicies().Create(t.Context(), policy, metav1.CreateOptions{})
+	if err == nil {
+		_, err = l.admin.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Create(t.Context(), binding, metav1.CreateOptions{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.grant(ours, approver()...)
+	l.create("p", &condition.Condition{Approval: &condition.Approval{}}, nil)
+	by := l.client(ours).CoreV1().Pods(l.namespace)
+	patch := func(ctx context.Context, text string) error {
+		_, err := by.Patch(ctx, "p", types.StrategicMergePatchType, []byte(text), metav1.PatchOptions{})
+		return err
+	}
+	label := `{"metadata":{"labels":{"a":"b"}}}`
+	l.until("a label is refused", func(ctx context.Context) error {
+		_, err := by.Patch(ctx, "p", types.StrategicMergePatchType, []byte(label), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+		if !apierrors.IsForbidden(err) {
+			return fmt.Errorf("it is not, but: %w", err)
+		}
+		return nil
+	})
+	for what, text := range map[string]string{
+		"a label":                 label,
+		"a finalizer":             `{"metadata":{"finalizers":["example.com/stay"]}}`,
+		"another's annotation":    `{"metadata":{"annotations":{"example.com/a":"b"}}}`,
+		"an approval":             fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, condition.ApprovedPrefix+"g", ours),
+		"a condition":             fmt.Sprintf(`{"metadata":{"annotations":{%q:"{}"}}}`, gate),
+		"an image":                `{"spec":{"containers":[{"name":"main","image":"example.com/other:1"}]}}`,
+		"a toleration":            `{"spec":{"tolerations":[{"key":"node.kubernetes.io/not-ready","operator":"Exists","effect":"NoExecute","tolerationSeconds":300},{"key":"node.kubernetes.io/unreachable","operator":"Exists","effect":"NoExecute","tolerationSeconds":300},{"key":"example.com/gpu","operator":"Exists"}]}}`,
+		"a node selector":         `{"spec":{"nodeSelector":{"a":"b"}}}`,
+		"a stranger's gate":       fmt.Sprintf(`{"spec":{"schedulingGates":[{"$patch":"delete","name":%q}]}}`, stranger),
+		"a deadline of its own":   `{"spec":{"activeDeadlineSeconds":1}}`,
+		"both gates in one patch": `{"spec":{"schedulingGates":null}}`,
+	} {
+		if err := patch(t.Context(), text); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), approval.AccountName) {
+			t.Errorf("%s is not refused by the policy: %v", what, err)
+		}
+	}
+	for what, text := range map[string]string{
+		"an annotation of a plugin": `{"metadata":{"annotations":{"kubectl-sched.github.io/gpu-index":"0"}}}`,
+		"the gate":                  fmt.Sprintf(`{"spec":{"schedulingGates":[{"$patch":"delete","name":%q}]}}`, gate),
+	} {
+		if err := patch(t.Context(), text); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if err := l.gated(t.Context(), "p", stranger); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,9 +1,10 @@
-// Package approval writes the admission policy that protects gates. It maps the
-// name of the account that opens them to objects of admissionregistration.k8s.io/v1.
+// Package approval writes the admission policies that protect gates, and pods from
+// the account that opens them. It maps the name of that account to objects of
+// admissionregistration.k8s.io/v1.
 //
 // An approval is an annotation of a pod, and whoever may change pods could write
-// one, or remove the gate, or change what it waits for. With the policy, only
-// those can whom the cluster's authorizer gives the verb "approve" for
+// one, or remove the gate, or change what it waits for. With Objects in force, only
+// those can to whom the cluster's authorizer gives the verb "approve" for
 // that gate; and the user whom an approval or a denial names is the one who wrote
 // it. The package must not know the controller, nor how objects reach a cluster.
 package approval
@@ -40,50 +41,61 @@ var resources = []string{"pods", "pods/status", "pods/ephemeralcontainers", "pod
 // ("system:serviceaccount:placement-system:placement-scheduler"). What the policy
 // cannot evaluate is refused.
 func Objects(controller string) (*admissionv1.ValidatingAdmissionPolicy, *admissionv1.ValidatingAdmissionPolicyBinding) {
-	failure, equivalent := admissionv1.Fail, admissionv1.Equivalent
-	scope := admissionv1.NamespacedScope
-	forbidden := metav1.StatusReasonForbidden
-	policy := &admissionv1.ValidatingAdmissionPolicy{
-		TypeMeta:   metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "ValidatingAdmissionPolicy"},
-		ObjectMeta: metav1.ObjectMeta{Name: Name},
-		Spec: admissionv1.ValidatingAdmissionPolicySpec{
-			FailurePolicy: &failure,
-			MatchConstraints: &admissionv1.MatchResources{
-				MatchPolicy:       &equivalent,
-				NamespaceSelector: &metav1.LabelSelector{},
-				ObjectSelector:    &metav1.LabelSelector{},
-				ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
-					Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update},
-					Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: resources, Scope: &scope},
-				}}},
+	return objects(Name, admissionv1.ValidatingAdmissionPolicySpec{
+		MatchConstraints: pods([]admissionv1.OperationType{admissionv1.Create, admissionv1.Update}, resources...),
+		Variables:        variables(controller),
+		Validations: []admissionv1.Validation{
+			{
+				Expression:        `variables.forged.size() == 0`,
+				MessageExpression: `"annotation " + variables.forged[0] + " must name the user who writes it, " + request.userInfo.username`,
+				Message:           "an approval must name the user who writes it",
 			},
-			Variables: variables(controller),
-			Validations: []admissionv1.Validation{
-				{
-					Expression:        `variables.forged.size() == 0`,
-					MessageExpression: `"annotation " + variables.forged[0] + " must name the user who writes it, " + request.userInfo.username`,
-					Message:           "an approval must name the user who writes it",
-					Reason:            &forbidden,
-				},
-				{
-					Expression: `variables.refused.size() == 0`,
-					MessageExpression: fmt.Sprintf(
-						`"user " + request.userInfo.username + " may not approve, deny, change or remove gate " + variables.refused[0] + " of this pod; that takes the verb %s on %s.%s"`, Verb, Resource, Group),
-					Message: "the user may not approve, deny, change or remove this gate",
-					Reason:  &forbidden,
-				},
+			{
+				Expression: `variables.refused.size() == 0`,
+				MessageExpression: fmt.Sprintf(
+					`"user " + request.userInfo.username + " may not approve, deny, change or remove gate " + variables.refused[0] + " of this pod; that takes the verb %s on %s.%s"`, Verb, Resource, Group),
+				Message: "the user may not approve, deny, change or remove this gate",
 			},
 		},
+	})
+}
+
+// objects returns the policy and its binding. What it finds is forbidden, and so is
+// what it cannot evaluate.
+func objects(name string, spec admissionv1.ValidatingAdmissionPolicySpec) (*admissionv1.ValidatingAdmissionPolicy, *admissionv1.ValidatingAdmissionPolicyBinding) {
+	failure, forbidden := admissionv1.Fail, metav1.StatusReasonForbidden
+	spec.FailurePolicy = &failure
+	for i := range spec.Validations {
+		spec.Validations[i].Reason = &forbidden
+	}
+	policy := &admissionv1.ValidatingAdmissionPolicy{
+		TypeMeta:   metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "ValidatingAdmissionPolicy"},
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       spec,
 	}
 	binding := &admissionv1.ValidatingAdmissionPolicyBinding{
 		TypeMeta:   metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "ValidatingAdmissionPolicyBinding"},
-		ObjectMeta: metav1.ObjectMeta{Name: Name},
+		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
-			PolicyName:        Name,
+			PolicyName:        name,
 			ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny, admissionv1.Audit},
 		},
 	}
 	return policy, binding
+}
+
+// pods matches requests about pods, or some of their subresources.
+func pods(operations []admissionv1.OperationType, resources ...string) *admissionv1.MatchResources {
+	equivalent, scope := admissionv1.Equivalent, admissionv1.NamespacedScope
+	return &admissionv1.MatchResources{
+		MatchPolicy:       &equivalent,
+		NamespaceSelector: &metav1.LabelSelector{},
+		ObjectSelector:    &metav1.LabelSelector{},
+		ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
+			Operations: operations,
+			Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: resources, Scope: &scope},
+		}}},
+	}
 }
 
 // variables are what a request does to approvals, conditions and gates.
