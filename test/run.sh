@@ -16,7 +16,7 @@ light=$(comm -23 <(go list ./... | sort) <(echo "$real"))
 go test -timeout 15m $light
 
 echo "== race detector on what is concurrent"
-go test -race -short -timeout 15m ./policy/load ./internal/workload/... ./compiler/emit ./schedulerbin/podgroup ./schedulerbin/contain ./schedulerbin/plugins/gang
+go test -race -short -timeout 15m ./policy/load ./internal/workload/... ./compiler/emit ./schedulerbin/podgroup ./schedulerbin/contain ./schedulerbin/plugins/gang ./schedulerbin/gates
 
 echo "== real: against API servers on loopback"
 go test -p 1 -timeout 25m $real

@@ -118,6 +118,19 @@ func TestWalls(t *testing.T) {
 			forbidden: []string{"k8s.io/client-go"},
 		},
 		{
+			name:     "when a gate opens is known without a cluster: of the client, only its JSONPath",
+			packages: []string{"schedulerbin/gates/condition", "schedulerbin/gates/approval"},
+			forbidden: []string{
+				"k8s.io/kubernetes", "k8s.io/apiserver", "k8s.io/client-go/kubernetes", "k8s.io/client-go/rest",
+				"k8s.io/client-go/dynamic", "k8s.io/client-go/informers", "k8s.io/client-go/tools", "github.com/spf13/cobra",
+			},
+		},
+		{
+			name:      "the gate controller knows no scheduler",
+			packages:  []string{"schedulerbin/gates"},
+			forbidden: []string{"k8s.io/kubernetes/pkg/scheduler/framework", "k8s.io/kubernetes/cmd", "k8s.io/kube-scheduler/framework"},
+		},
+		{
 			name:      "only the loader reaches CUE",
 			packages:  []string{"internal/workload", "compiler/emit", "internal/cluster", "internal/apply"},
 			forbidden: []string{"cuelang.org/go"},
