@@ -10,20 +10,11 @@ import (
 	"github.com/kubectl-sched/kubectl-sched/compiler/cel"
 )
 
-// expression is CEL in a JSON value, of the type dyn.
-type expression string
-
-// optional is CEL in a map of JSON values, of the type optional(dyn): the entry
-// is left out where it has no value.
-type optional string
-
-// literal returns the CEL literal of a JSON value, in which expressions may
-// stand, and its type. The API server wants the elements of a list or a map to
-// be of one type; where they are not, they are made dyn.
+// literal returns the CEL literal of a JSON value and its type. The API server
+// wants the elements of a list or a map to be of one type; where they are not,
+// they are made dyn.
 func literal(v any) (text, kind string) {
 	switch v := v.(type) {
-	case expression:
-		return string(v), "dyn"
 	case nil:
 		return "null", "null"
 	case string:
@@ -52,11 +43,7 @@ func literal(v any) (text, kind string) {
 		}
 		texts, kind := elements(values)
 		for i, k := range keys {
-			entry := cel.Quote(k) + ": "
-			if _, ok := values[i].(optional); ok {
-				entry = "?" + entry
-			}
-			texts[i] = entry + texts[i]
+			texts[i] = cel.Quote(k) + ": " + texts[i]
 		}
 		return "{" + strings.Join(texts, ", ") + "}", "map(" + kind + ")"
 	}
@@ -69,11 +56,7 @@ func elements(values []any) (texts []string, kind string) {
 	texts = make([]string, len(values))
 	each := make([]string, len(values))
 	for i, v := range values {
-		if o, ok := v.(optional); ok {
-			texts[i], each[i] = string(o), "dyn"
-		} else {
-			texts[i], each[i] = literal(v)
-		}
+		texts[i], each[i] = literal(v)
 		kinds[each[i]] = true
 	}
 	if len(kinds) == 0 {
@@ -82,8 +65,8 @@ func elements(values []any) (texts []string, kind string) {
 	if len(kinds) == 1 {
 		return texts, each[0]
 	}
-	for i, v := range values {
-		if _, ok := v.(optional); !ok && each[i] != "dyn" {
+	for i := range values {
+		if each[i] != "dyn" {
 			texts[i] = "dyn(" + texts[i] + ")"
 		}
 	}

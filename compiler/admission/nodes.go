@@ -120,7 +120,7 @@ func (p *program) required(s Set) {
     variables.requiredOwn.size() > 0 && variables.requiredOwnTerms[n].size() == 0 ? [] : %s.filter(i, !(i in met))))`, minimal)
 	grown := "variables.required_0"
 	for i, x := range choices {
-		p.choice(i, fmt.Sprintf("%d in variables.requiredChoices", i), x.Alternatives)
+		p.choice(i, x.Alternatives)
 	}
 	if len(choices) > 0 {
 		grown = fmt.Sprintf("variables.requiredChoices.size() == 0 ? variables.required_0 : variables.required_%d", len(choices))
@@ -167,7 +167,7 @@ func (p *program) patchRequired(fields bool) {
 // choice defines the terms after one expression of several alternatives: each
 // that meets none of them is taken once for each. A term is a list: the place of
 // the pod's own term, and the requirements that it got.
-func (p *program) choice(step int, when string, alternatives [][]int) {
+func (p *program) choice(step int, alternatives [][]int) {
 	list := make([]string, len(alternatives))
 	for i, a := range alternatives {
 		list[i] = numbers(a)
@@ -177,7 +177,7 @@ func (p *program) choice(step int, when string, alternatives [][]int) {
       variables.requiredOwn.size() > 0 && variables.requiredOwnTerms[g[0][0]].size() == 0
       || %s.exists(a, a.all(i, i in g[1])) ? [g[0]] : %s.map(a, g[0] + a.filter(i, !(i in g[1])))).flatten()`,
 		before, "["+strings.Join(list, ", ")+"]", "["+strings.Join(list, ", ")+"]")
-	p.define(fmt.Sprintf("required_%d", step+1), "%s", either(when, after, before))
+	p.define(fmt.Sprintf("required_%d", step+1), "%s", cel.If(fmt.Sprintf("%d in variables.requiredChoices", step), after, before))
 }
 
 // preferred adds preferred terms to the node affinity, and raises weights.

@@ -144,11 +144,3 @@ func (p *program) policies(s Set) {
 	p.define("selected", "%s", selected)
 	p.define("policies", `variables.selected.filter(p, !%s.orValue([]).exists(by, by in variables.selected))`, p.lookup("overrides", replaced, "p"))
 }
-
-// either returns the list of one of two expressions that a condition chooses.
-func either(when, then, otherwise string) string {
-	if when == cel.True {
-		return then
-	}
-	return cel.If(when, then, otherwise)
-}

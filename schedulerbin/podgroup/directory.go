@@ -116,6 +116,14 @@ func (d *directory) pinned(pod *corev1.Pod) *gangkey.Gang {
 	return id
 }
 
+// controllerOf returns the UID of the pod's controller, or "" without one.
+func controllerOf(pod metav1.Object) types.UID {
+	if owner := metav1.GetControllerOf(pod); owner != nil {
+		return owner.UID
+	}
+	return ""
+}
+
 // setPod takes in a pod that is new or has changed.
 func (d *directory) setPod(pod *corev1.Pod) {
 	d.mu.Lock()
@@ -132,12 +140,10 @@ func (d *directory) setPod(pod *corev1.Pod) {
 		schedulerName: pod.Spec.SchedulerName,
 		node:          pod.Spec.NodeName,
 		minAvailable:  gangkey.MinAvailable(pod),
+		controller:    controllerOf(pod),
 	}
 	if pod.Spec.PreemptionPolicy != nil {
 		m.preemption = *pod.Spec.PreemptionPolicy
-	}
-	if controller := metav1.GetControllerOf(pod); controller != nil {
-		m.controller = controller.UID
 	}
 	g.members[pod.UID] = m
 	d.show(g)
@@ -166,11 +172,7 @@ func (d *directory) setFinished(pod metav1.Object) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	g := d.gang(id)
-	var controller types.UID
-	if owner := metav1.GetControllerOf(pod); owner != nil {
-		controller = owner.UID
-	}
-	g.finished[pod.GetUID()] = controller
+	g.finished[pod.GetUID()] = controllerOf(pod)
 	d.show(g)
 }
 
