@@ -58,14 +58,9 @@ func newLab(t *testing.T, namespace string) *lab {
 	t.Helper()
 	sb := shared.Get(t)
 	l := &lab{T: t, config: sb.RESTConfig(), admin: sb.Client(), namespace: namespace}
-	_, err := l.admin.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
-	if err != nil {
+	if err := sandboxtest.MakeNamespace(t.Context(), l.admin, namespace, nil); err != nil {
 		t.Fatal(err)
 	}
-	l.until("the service account", func(ctx context.Context) error {
-		_, err := l.admin.CoreV1().ServiceAccounts(namespace).Get(ctx, "default", metav1.GetOptions{})
-		return err
-	})
 	return l
 }
 

@@ -104,11 +104,11 @@ func (c *cluster) prepare(ctx context.Context, sb *sandbox.Sandbox) error {
 		return err
 	}
 	for _, name := range []string{"g-shop", "g-ml-vision", "g-monitoring", "g-ops", "g-sched", "l-shop", "s-shop", "s-jobs", "w-shop", "w-granted", "a-shop", "a-granted"} {
-		if err := c.namespace(ctx, name, nil); err != nil {
+		if err := sandboxtest.MakeNamespace(ctx, c.admin, name, nil); err != nil {
 			return err
 		}
 	}
-	if err := c.namespace(ctx, "l-vision", map[string]string{"team": "ml"}); err != nil {
+	if err := sandboxtest.MakeNamespace(ctx, c.admin, "l-vision", map[string]string{"team": "ml"}); err != nil {
 		return err
 	}
 	for _, account := range []*corev1.ServiceAccount{
@@ -135,17 +135,6 @@ func (c *cluster) prepare(ctx context.Context, sb *sandbox.Sandbox) error {
 		return err
 	}
 	return c.guard(ctx)
-}
-
-func (c *cluster) namespace(ctx context.Context, name string, labels map[string]string) error {
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
-	if _, err := c.admin.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{}); err != nil {
-		return err
-	}
-	return until(ctx, "namespace "+name+" has its service account", func() (string, error) {
-		_, err := c.admin.CoreV1().ServiceAccounts(name).Get(ctx, "default", metav1.GetOptions{})
-		return "", err
-	})
 }
 
 // rights lets everybody who is authenticated do to pods and workloads whatever

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
 
+	"github.com/kubectl-sched/kubectl-sched/internal/sandbox/sandboxtest"
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/gangkey"
 )
 
@@ -38,8 +39,7 @@ type lab struct {
 func newLab(t *testing.T, p *plane, nodes int) *lab {
 	t.Helper()
 	l := &lab{T: t, plane: p, namespace: fmt.Sprintf("lab-%d", p.labs.Add(1))}
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: l.namespace}}
-	if _, err := p.client.CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{}); err != nil {
+	if err := sandboxtest.MakeNamespace(t.Context(), p.client, l.namespace, nil); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -47,10 +47,6 @@ func newLab(t *testing.T, p *plane, nodes int) *lab {
 			l.dump()
 		}
 		l.clear()
-	})
-	l.until("the service account", func(ctx context.Context) (bool, string) {
-		_, err := p.client.CoreV1().ServiceAccounts(l.namespace).Get(ctx, "default", metav1.GetOptions{})
-		return err == nil, fmt.Sprint(err)
 	})
 	for i := range nodes {
 		l.node(i, nil)
