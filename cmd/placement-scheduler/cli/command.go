@@ -35,12 +35,14 @@ const Name = "placement-scheduler"
 // NewCommand returns the command.
 func NewCommand() *cobra.Command {
 	opts := options.NewOptions()
+	extra := &extraOptions{}
 	command := &cobra.Command{
 		Use:   Name,
 		Short: "kube-scheduler with the plugins of kubectl sched",
 		Long: `A full kube-scheduler that also has the plugins of kubectl sched: gangs are
 placed whole, from PodGroup objects of the API, of scheduling.x-k8s.io, or from
-labels of pods. It takes kube-scheduler's flags and configuration, runs as many
+labels of pods, and scheduling gates of kubectl sched are opened when what they
+wait for is there. It takes kube-scheduler's flags and configuration, runs as many
 profiles as that names, and stands in for the default scheduler or beside it.`,
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,
@@ -48,9 +50,10 @@ profiles as that names, and stands in for the default scheduler or beside it.`,
 		PersistentPreRunE: func(*cobra.Command, []string) error {
 			return opts.ComponentGlobalsRegistry.Set()
 		},
-		RunE: func(command *cobra.Command, _ []string) error { return run(command, opts) },
+		RunE: func(command *cobra.Command, _ []string) error { return run(command, opts, extra) },
 	}
 	sets := opts.Flags
+	extra.addTo(sets.FlagSet("placement"))
 	verflag.AddFlags(sets.FlagSet("global"))
 	globalflag.AddGlobalFlags(sets.FlagSet("global"), command.Name(), logs.SkipLoggingConfigurationFlags())
 	for _, set := range sets.FlagSets {
@@ -65,7 +68,7 @@ profiles as that names, and stands in for the default scheduler or beside it.`,
 }
 
 // run runs the scheduler until it is told to end.
-func run(command *cobra.Command, opts *options.Options) error {
+func run(command *cobra.Command, opts *options.Options, extra *extraOptions) error {
 	verflag.PrintAndExitIfRequested()
 	gates := opts.ComponentGlobalsRegistry.FeatureGateFor(basecompatibility.DefaultKubeComponent)
 	if err := logsapi.ValidateAndApply(opts.Logs, gates); err != nil {
@@ -78,7 +81,7 @@ func run(command *cobra.Command, opts *options.Options) error {
 	}
 	opts.InformerName = informerName
 	ctx := server.SetupSignalContext()
-	config, scheduler, err := setup(ctx, opts)
+	config, scheduler, err := setup(ctx, opts, extra)
 	if err != nil {
 		return err
 	}

@@ -22,13 +22,14 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/contain"
+	"github.com/kubectl-sched/kubectl-sched/schedulerbin/gates"
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/plugins/gang"
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/podgroup"
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/registry"
 )
 
 // setup makes the scheduler that opts describe. Nothing of it runs yet.
-func setup(ctx context.Context, opts *options.Options) (*schedulerconfig.CompletedConfig, *scheduler.Scheduler, error) {
+func setup(ctx context.Context, opts *options.Options, extra *extraOptions) (*schedulerconfig.CompletedConfig, *scheduler.Scheduler, error) {
 	peeked, err := peek(klog.FromContext(ctx), opts)
 	if err != nil {
 		return nil, nil, err
@@ -58,6 +59,12 @@ func setup(ctx context.Context, opts *options.Options) (*schedulerconfig.Complet
 		prepared.Client = engine.Client(prepared.Client)
 		plugins = append(plugins, registry.Plugin{Name: gang.Name, New: gang.New(engine)})
 	}
+	var opener *gates.Controller
+	if extra.gates {
+		if opener, err = newGates(ctx, prepared); err != nil {
+			return nil, nil, err
+		}
+	}
 	completed := prepared.Complete()
 	sched, profiles, err := newScheduler(ctx, &completed, plugins)
 	if err != nil {
@@ -66,15 +73,18 @@ func setup(ctx context.Context, opts *options.Options) (*schedulerconfig.Complet
 	if engine != nil {
 		runWithQueue(ctx, sched, engine.Run)
 	}
+	if opener != nil {
+		runWithQueue(ctx, sched, func(ctx context.Context) { runGates(ctx, opener) })
+	}
 	return &completed, sched, options.LogOrWriteConfig(klog.FromContext(ctx), opts.WriteConfigTo, &completed.ComponentConfig, profiles)
 }
 
 // newEngine makes the source of pod groups and puts it into the informers of
 // prepared.
 func newEngine(ctx context.Context, prepared *schedulerconfig.Config, groups groups) (*podgroup.Engine, error) {
-	instance, err := os.Hostname()
+	instance, err := replica()
 	if err != nil {
-		return nil, fmt.Errorf("name this replica in events: %w", err)
+		return nil, err
 	}
 	dynamicClient, err := dynamic.NewForConfig(prepared.KubeConfig)
 	if err != nil {
@@ -89,6 +99,15 @@ func newEngine(ctx context.Context, prepared *schedulerconfig.Config, groups gro
 		Native: groups.native, Virtual: groups.virtual, Reporter: Name, Instance: instance,
 	})
 	return engine, engine.Attach(ctx, prepared.InformerFactory)
+}
+
+// replica is what this replica is called in events.
+func replica() (string, error) {
+	name, err := os.Hostname()
+	if err != nil {
+		return "", fmt.Errorf("name this replica in events: %w", err)
+	}
+	return name, nil
 }
 
 // newScheduler makes the scheduler as upstream's command does, with the plugins,
