@@ -32,6 +32,8 @@ var layers = []string{
 	"compiler",
 	"compiler/emit",
 	"internal/cluster",
+	"schedulerbin/gates/condition",
+	"internal/gating",
 	"internal/apply",
 	"internal/lint",
 	"internal/report",

@@ -15,6 +15,7 @@ func commands() []func(*app) *cobra.Command {
 		newDeleteCommand,
 		newStatusCommand,
 		newHistoryCommand,
+		newGatesCommand,
 		newFnCommand,
 		newExplainCommand,
 		newVersionCommand,
