@@ -56,6 +56,7 @@ func (c *compilation) prepareRules() {
 		c.prepareNodes(r)
 		c.prepareTolerate(r)
 		c.prepareRaw(r)
+		c.prepareScores(r)
 	}
 }
 
