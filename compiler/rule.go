@@ -57,6 +57,7 @@ func (c *compilation) prepareRules() {
 		c.prepareTolerate(r)
 		c.prepareRaw(r)
 		c.prepareScores(r)
+		c.prepareMustWin(r)
 	}
 }
 
