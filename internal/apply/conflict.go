@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-sched/kubectl-sched/compiler"
+	"github.com/kubectl-sched/kubectl-sched/internal/workload"
 	"github.com/kubectl-sched/kubectl-sched/policy"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 )
@@ -57,10 +58,13 @@ func pointerOfField(field string) string {
 // fieldOfPointer is the inverse for fields without a list on their way.
 func fieldOfPointer(at string) string { return "." + strings.Join(splitPointer(at), ".") }
 
-// onlyOurs reports whether all conflicts are with writes of our own that were
-// made by patch: then taking the fields over takes nothing from anybody.
-func onlyOurs(conflicts []Conflict, manager string) bool {
-	return len(conflicts) > 0 && !slices.ContainsFunc(conflicts, func(c Conflict) bool { return c.Owner != manager })
+// takesNothing reports whether all conflicts are with writes of our own that were
+// made by patch, or about what nobody chose: then taking the fields over takes
+// nothing from anybody.
+func (a *Applier) takesNothing(w *workload.Workload, conflicts []Conflict) bool {
+	return !slices.ContainsFunc(conflicts, func(c Conflict) bool {
+		return c.Owner != a.manager() && !nobodysChoice(w, pointerOfField(c.Field), a.manager())
+	})
 }
 
 // Finding is the conflict as something that the user must mend: field, owner,

@@ -36,7 +36,7 @@ func (a *Applier) dryUpdate(ctx context.Context, set Set, change *WorkloadChange
 	result, err := a.claimIn(ctx, set, change, true)
 	conflicts := conflictsIn(err, w.Ref(), change.Origins)
 	switch {
-	case len(conflicts) > 0 && !onlyOurs(conflicts, a.manager()) && !a.ForceConflicts:
+	case len(conflicts) > 0 && !a.takesNothing(w, conflicts) && !a.ForceConflicts:
 		return conflicts, nil
 	case len(conflicts) > 0:
 		change.force = true
@@ -98,7 +98,7 @@ func setByOthers(w *workload.Workload, record *ownership.Record, origins map[str
 		taken := w.Record != nil && slices.ContainsFunc(w.Record.Fields, func(g ownership.Field) bool {
 			return g.Path == f.Path && same(plain(g.Before), plain(f.Before))
 		})
-		if f.Before == nil || taken {
+		if f.Before == nil || taken || nobodysChoice(w, f.Path, manager) {
 			continue
 		}
 		owners := fieldOwners(w.Object, f.Path, manager)

@@ -15,6 +15,17 @@ import (
 // path of the live object, anything in it, or the whole of what it is in;
 // sorted, each once. A path that leads into a list counts as the list.
 func FieldOwners(object map[string]any, path workload.Path) []string {
+	return owners(object, path, func(metav1.ManagedFieldsEntry) bool { return true })
+}
+
+// FieldAppliers is FieldOwners without those who wrote the whole object and so own
+// also what the API server filled in: those alone who said the field by server-side
+// apply.
+func FieldAppliers(object map[string]any, path workload.Path) []string {
+	return owners(object, path, func(e metav1.ManagedFieldsEntry) bool { return e.Operation == metav1.ManagedFieldsOperationApply })
+}
+
+func owners(object map[string]any, path workload.Path, counts func(metav1.ManagedFieldsEntry) bool) []string {
 	var at fieldpath.Path
 	for _, step := range path {
 		key, ok := step.(string)
@@ -25,7 +36,7 @@ func FieldOwners(object map[string]any, path workload.Path) []string {
 	}
 	var owners []string
 	for _, entry := range (&unstructured.Unstructured{Object: object}).GetManagedFields() {
-		if owns(entry, at) {
+		if counts(entry) && owns(entry, at) {
 			owners = append(owners, entry.Manager)
 		}
 	}

@@ -57,24 +57,7 @@ func schedulerOf(d *appsv1.Deployment) *Scheduler {
 
 // RolledOut reports whether all replicas run what the Deployment says now, so that
 // whichever of them leads serves its profiles; what is missing if not.
-func (s *Scheduler) RolledOut() (bool, string) {
-	d := s.Deployment
-	want := int32(1)
-	if d.Spec.Replicas != nil {
-		want = *d.Spec.Replicas
-	}
-	switch st := d.Status; {
-	case st.ObservedGeneration < d.Generation:
-		return false, "its change has not been seen yet"
-	case st.UpdatedReplicas < want:
-		return false, fmt.Sprintf("%d of %d replicas are new", st.UpdatedReplicas, want)
-	case st.Replicas > st.UpdatedReplicas:
-		return false, fmt.Sprintf("%d old replicas have not ended", st.Replicas-st.UpdatedReplicas)
-	case st.AvailableReplicas < want:
-		return false, fmt.Sprintf("%d of %d replicas are available", st.AvailableReplicas, want)
-	}
-	return true, ""
-}
+func (s *Scheduler) RolledOut() (bool, string) { return cluster.RolledOut(s.Deployment) }
 
 // Image is the image of its container.
 func (s *Scheduler) Image() string {

@@ -19,20 +19,21 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/resid"
 	"sigs.k8s.io/yaml"
 
+	"github.com/kubectl-sched/kubectl-sched/compiler/capability"
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/gates/approval"
 )
 
 const (
 	// Name is the name of the Deployment, its account and its lease, and the value
 	// of NameLabel of all objects.
-	Name = "placement-scheduler"
+	Name = capability.BundledScheduler
 	// DefaultNamespace is where the scheduler runs if nothing is said.
 	DefaultNamespace = "placement-system"
 	// NameLabel is on every object, with Name.
-	NameLabel = "app.kubernetes.io/name"
+	NameLabel = capability.SchedulerLabel
 	// ProfilesAnnotation lists, on the Deployment, the profiles of its
 	// configuration, by their scheduler names, with commas between.
-	ProfilesAnnotation = "kubectl-sched.github.io/profiles"
+	ProfilesAnnotation = capability.ProfilesAnnotation
 	// ConfigKey is the key of the ConfigMap with the configuration.
 	ConfigKey = "config.yaml"
 	// DefaultReplicas is how many replicas there are if nothing is said.

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 
+	"github.com/kubectl-sched/kubectl-sched/compiler/emit"
+	"github.com/kubectl-sched/kubectl-sched/compiler/profile"
 	"github.com/kubectl-sched/kubectl-sched/internal/cluster"
 	"github.com/kubectl-sched/kubectl-sched/internal/install"
 	"github.com/kubectl-sched/kubectl-sched/internal/report"
@@ -26,15 +28,18 @@ func newSchedulerCommand(a *app) *cobra.Command {
 			"what built-in fields cannot say: gangs, caches, GPU memory, gates. It runs beside the\n" +
 			"default scheduler, with profiles of its own. A profile is served before any workload\n" +
 			"points to it, and none goes that a workload or a waiting pod still names.",
-		Example: "  kubectl sched scheduler install --config scheduler.yaml --image registry.example.com/placement-scheduler:v1.0.0\n" +
+		Example: "  kubectl sched scheduler install -p placement --image registry.example.com/placement-scheduler:v1.0.0\n" +
 			"  kubectl sched scheduler status",
 	}, newSchedulerInstallCommand(a), newSchedulerStatusCommand(a), newSchedulerUpgradeCommand(a), newSchedulerUninstallCommand(a))
 }
 
 // installFlags are the flags of install and upgrade.
 type installFlags struct {
+	policyFlags
+	manifestFlags
+	cluster string
 	config  *genericclioptions.ConfigFlags
-	profile string
+	file    string
 	image   string
 	overlay string
 	dryRun  string
@@ -47,10 +52,13 @@ type installFlags struct {
 }
 
 func (f *installFlags) addTo(cmd *cobra.Command) {
-	f.config.AddFlags(cmd.Flags())
 	flags := cmd.Flags()
+	f.policyFlags.addTo(flags)
+	f.manifestFlags.addTo(flags)
+	f.config.AddFlags(flags)
+	flags.StringVar(&f.cluster, "cluster", "", "Cluster of the policies' clusters block to install for")
 	flags.Lookup("namespace").Usage = "Namespace that the scheduler runs in (default " + deploy.DefaultNamespace + ")"
-	flags.StringVar(&f.profile, "config", "", "File with a KubeSchedulerConfiguration")
+	flags.StringVar(&f.file, "config", "", "File with a KubeSchedulerConfiguration, in place of policies")
 	flags.StringVar(&f.image, "image", "", "Image of the scheduler")
 	flags.IntVar(&f.replicas, "replicas", deploy.DefaultReplicas, "How many replicas; one of them schedules")
 	flags.StringVar(&f.overlay, "overlay", "", "Folder with a kustomize Component that changes what is installed")
@@ -71,9 +79,11 @@ func newSchedulerInstallCommand(a *app) *cobra.Command {
 		Short: "Install the bundled scheduler",
 		Long: "Install the bundled scheduler: account and roles, the configuration, replicas of which one\n" +
 			"leads, a disruption budget, a service for metrics, and the admission policies that keep\n" +
-			"its account and approvals of gates to what they are for. It returns when all replicas\n" +
-			"run. A configuration with a mistake is refused before anything is written.",
-		Example: "  kubectl sched scheduler install --config scheduler.yaml --image registry.example.com/placement-scheduler:v1.0.0\n" +
+			"its account and approvals of gates to what they are for. It has the profiles that the\n" +
+			"policies need for the workloads of the cluster, or of manifests that are given; or a\n" +
+			"configuration of your own. It returns when all replicas run. A mistake is refused before\n" +
+			"anything is written.",
+		Example: "  kubectl sched scheduler install -p placement --image registry.example.com/placement-scheduler:v1.0.0\n" +
 			"  kubectl sched scheduler install --config scheduler.yaml --image … --dry-run=client -o yaml > scheduler/all.yaml",
 		Args: cobra.NoArgs,
 		RunE: runE(func([]string) (*installOptions, error) { return f.toOptions(a, false) }),
@@ -91,7 +101,7 @@ func newSchedulerUpgradeCommand(a *app) *cobra.Command {
 			"replaced one by one: where a new one does not come up, the old ones go on with what they\n" +
 			"had. A profile that a workload, an admission policy or a waiting pod names cannot go.\n" +
 			"Without --image the one that runs is kept.",
-		Example: "  kubectl sched scheduler upgrade --config scheduler.yaml",
+		Example: "  kubectl sched scheduler upgrade -p placement",
 		Args:    cobra.NoArgs,
 		RunE:    runE(func([]string) (*installOptions, error) { return f.toOptions(a, true) }),
 	}
@@ -102,8 +112,9 @@ func newSchedulerUpgradeCommand(a *app) *cobra.Command {
 type installOptions struct {
 	app    *app
 	config *genericclioptions.ConfigFlags
-	// file has the configuration.
+	// file has the configuration; empty for what policies need.
 	file      string
+	pipeline  *pipeline
 	render    deploy.Options
 	upgrade   bool
 	dryRun    string
@@ -114,8 +125,15 @@ type installOptions struct {
 }
 
 func (f *installFlags) toOptions(a *app, upgrade bool) (*installOptions, error) {
+	if f.file != "" && len(f.paths) > 0 {
+		return nil, errors.New("give policies (-p) or a configuration (--config), not both")
+	}
+	p, err := f.toPipeline(a)
+	if err != nil {
+		return nil, err
+	}
 	o := &installOptions{
-		app: a, config: f.config, file: f.profile, upgrade: upgrade, dryRun: f.dryRun, format: report.YAML,
+		app: a, config: f.config, file: f.file, pipeline: p, upgrade: upgrade, dryRun: f.dryRun, format: report.YAML,
 		allowSkew: f.allowSkew, force: f.force, timeout: f.timeout,
 		render: deploy.Options{Image: f.image, Replicas: f.replicas, Overlay: f.overlay},
 	}
@@ -126,7 +144,6 @@ func (f *installFlags) toOptions(a *app, upgrade bool) (*installOptions, error) 
 		if f.dryRun != dryRunClient {
 			return nil, errors.New("-o is for --dry-run=client, which writes the objects out")
 		}
-		var err error
 		if o.format, err = report.ParseFormat(f.output, report.YAML, report.JSON); err != nil {
 			return nil, err
 		}
@@ -139,8 +156,6 @@ func (o *installOptions) Validate() error {
 	switch {
 	case o.dryRun != dryRunNone && o.dryRun != dryRunClient && o.dryRun != dryRunServer:
 		return fmt.Errorf("--dry-run must be \"none\", \"client\" or \"server\", not %q", o.dryRun)
-	case o.file == "":
-		return errors.New("give the configuration with --config")
 	case o.render.Image == "" && !o.upgrade:
 		return errors.New("give the scheduler's image with --image")
 	case o.render.Image == "" && o.dryRun == dryRunClient:
@@ -155,7 +170,7 @@ func (o *installOptions) Validate() error {
 
 // Run implements options.
 func (o *installOptions) Run(ctx context.Context) error {
-	if err := o.configure(); err != nil {
+	if err := o.configure(ctx); err != nil {
 		return err
 	}
 	if o.dryRun == dryRunClient {
@@ -173,7 +188,7 @@ func (o *installOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := o.place(running); err != nil {
+	if err := o.place(ctx, running); err != nil {
 		return err
 	}
 	if err := o.check(ctx, client, running); err != nil {
@@ -186,21 +201,69 @@ func (o *installOptions) Run(ctx context.Context) error {
 	return o.write(ctx, client, objects)
 }
 
-// configure reads and checks the configuration.
-func (o *installOptions) configure() error {
-	data, err := readConfiguration(o.file)
+// configure makes or reads the configuration, and checks it.
+func (o *installOptions) configure(ctx context.Context) error {
+	name, data, err := o.configuration(ctx)
 	if err != nil {
+		return err
+	}
+	if err := o.app.failOn(profile.Check(name, data)); err != nil {
 		return err
 	}
 	o.render.Config, o.render.Profiles, err = deploy.Configured(data, o.render.Namespace)
 	if err != nil {
-		return fmt.Errorf("%s: %w", o.file, err)
+		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil
 }
 
+// configuration returns the configuration and what it is called in messages.
+func (o *installOptions) configuration(ctx context.Context) (string, []byte, error) {
+	if o.file != "" {
+		data, err := readConfiguration(o.file)
+		o.app.texts[o.file] = data
+		return o.file, data, err
+	}
+	plans, findings, err := o.pipeline.compilePlans(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	if err := o.app.failOn(findings); err != nil {
+		return "", nil, err
+	}
+	if len(plans) != 1 {
+		return "", nil, usageError{errors.New("the policies are for several clusters, which come out differently; name one with --cluster")}
+	}
+	files, err := emit.Profiles(plans[0].Plan)
+	if err != nil {
+		return "", nil, err
+	}
+	if len(files) == 0 {
+		return "", nil, errors.New("no policy needs the bundled scheduler: built-in fields say it all; give a configuration with --config to install it all the same")
+	}
+	return files[0].Name, files[0].After, nil
+}
+
+// toPipeline returns what compiles the policies: for the manifests that are given,
+// else for the workloads of the cluster, in all namespaces.
+func (f *installFlags) toPipeline(a *app) (*pipeline, error) {
+	policies, err := f.policyFlags.toOptions(a)
+	if err != nil {
+		return nil, err
+	}
+	manifests, err := f.manifestFlags.toOptions(a)
+	if err != nil {
+		return nil, err
+	}
+	// --namespace is the scheduler's.
+	config := withContext(f.config, *f.config.Context)
+	config.Namespace = nil
+	live := !manifests.given()
+	return &pipeline{app: a, policies: policies, manifests: manifests, cluster: f.cluster, live: live, withCluster: live, config: config, installing: true}, nil
+}
+
 // place says where it goes, which must fit what runs.
-func (o *installOptions) place(running *install.Scheduler) error {
+func (o *installOptions) place(ctx context.Context, running *install.Scheduler) error {
 	switch {
 	case running == nil && o.upgrade:
 		return errors.New("there is no bundled scheduler in this cluster; install it first (kubectl sched scheduler install)")
@@ -214,7 +277,7 @@ func (o *installOptions) place(running *install.Scheduler) error {
 	}
 	if o.render.Namespace == "" && running.Deployment.Namespace != deploy.DefaultNamespace {
 		o.render.Namespace = running.Deployment.Namespace
-		if err := o.configure(); err != nil {
+		if err := o.configure(ctx); err != nil {
 			return err
 		}
 	}
