@@ -34,6 +34,12 @@ type Problem struct {
 	Message string
 }
 
+// OwnPlugin reports whether all that is wrong is that a plugin is not known, and it
+// is most likely somebody's own.
+func (p Problem) OwnPlugin() bool {
+	return p.Rule == ruleUnknownPlugin && p.Severity == diag.Warning
+}
+
 // Check returns what is wrong with a KubeSchedulerConfiguration, as YAML or JSON,
 // by position, sorted: what upstream's strict decoder and validation refuse, what
 // only the start of a scheduler would, mistakes in the arguments of our plugins,

@@ -42,7 +42,7 @@ func configured(t *testing.T, profiles ...profile.Profile) []config.KubeSchedule
 	if err != nil {
 		t.Fatal(err)
 	}
-	if findings := profile.Check("config.yaml", text); len(findings) > 0 {
+	if findings := profile.Check("config.yaml", text); findings.HasErrors() {
 		t.Fatalf("what is emitted is not clean:\n%s\n%s", findings.Error(), text)
 	}
 	decode := func(data []byte) []config.KubeSchedulerProfile {
