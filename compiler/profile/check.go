@@ -267,6 +267,9 @@ func (d document) strict(err error) Problem {
 		return p
 	}
 	p.Path = steps(m[1])
+	if len(p.Path) == 0 {
+		return p // A key that is empty has no place of its own.
+	}
 	t := reflect.TypeFor[configv1.KubeSchedulerConfiguration]()
 	at := p.Path
 	if plugin := argsOf.FindStringSubmatch(err.Error()); plugin != nil {
