@@ -5,21 +5,27 @@ import (
 	"slices"
 
 	"github.com/kubectl-sched/kubectl-sched/compiler/profile"
+	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 )
 
 // prepareRawProfile notes what a fragment of a profile asks for, and reports what
 // is wrong with it: all that is wrong with any configuration of a scheduler, what
-// only has no effect as well.
+// only has no effect as well. A plugin of somebody's own is taken, with a warning.
 func (c *compilation) prepareRawProfile(r *rule) {
 	if len(r.Raw.Profile) == 0 {
 		return
 	}
 	path := []string{"raw", "profile"}
-	problems := profile.CheckFragment(r.Raw.Profile)
-	for _, p := range problems {
-		c.report(finding{rule: p.Rule, policy: r.Name, at: r.author.at(slices.Concat(path, p.Path)...), message: p.Message})
+	refused := false
+	for _, p := range profile.CheckFragment(r.Raw.Profile) {
+		severity := diag.Error
+		if p.OwnPlugin() {
+			severity = diag.Warning
+		}
+		refused = refused || severity == diag.Error
+		c.report(finding{rule: p.Rule, severity: severity, policy: r.Name, at: r.author.at(slices.Concat(path, p.Path)...), message: p.Message})
 	}
-	if len(problems) == 0 {
+	if !refused {
 		r.need(profile.Fragment(r.Raw.Profile, "raw says itself what the profile has", r.author.wishOrigin(path...)))
 	}
 }
@@ -42,6 +48,9 @@ func (c *compilation) checkProfile(p profile.Profile, o profile.Origin) {
 		problems = []profile.Problem{{Rule: "scheduler/invalid", Message: err.Error()}}
 	}
 	for _, problem := range problems {
+		if problem.OwnPlugin() {
+			continue // The fragment has been told so.
+		}
 		c.report(finding{
 			rule: problem.Rule, policy: o.Policy, at: o.Range,
 			message: fmt.Sprintf("in profile %q, to which this fragment belongs: %s", p.Name, problem.Message),

@@ -34,6 +34,12 @@ type Problem struct {
 	Message string
 }
 
+// OwnPlugin reports whether all that is wrong is that a plugin is not known, and it
+// is most likely somebody's own.
+func (p Problem) OwnPlugin() bool {
+	return p.Rule == ruleUnknownPlugin && p.Severity == diag.Warning
+}
+
 // Check returns what is wrong with a KubeSchedulerConfiguration, as YAML or JSON,
 // by position, sorted: what upstream's strict decoder and validation refuse, what
 // only the start of a scheduler would, mistakes in the arguments of our plugins,
@@ -261,6 +267,9 @@ func (d document) strict(err error) Problem {
 		return p
 	}
 	p.Path = steps(m[1])
+	if len(p.Path) == 0 {
+		return p // A key that is empty has no place of its own.
+	}
 	t := reflect.TypeFor[configv1.KubeSchedulerConfiguration]()
 	at := p.Path
 	if plugin := argsOf.FindStringSubmatch(err.Error()); plugin != nil {

@@ -13,7 +13,7 @@ import (
 // "want"; UPDATE=1 writes that anew.
 func TestCheck(t *testing.T) {
 	t.Parallel()
-	golden.Run(t, func(t *testing.T, input *txtar.Archive) []txtar.File {
+	golden.Run(t, func(_ *testing.T, input *txtar.Archive) []txtar.File {
 		text := ""
 		for _, f := range input.Files {
 			if f.Name == "want" {

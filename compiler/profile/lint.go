@@ -16,6 +16,9 @@ import (
 // ruleBindOrder is the rule of plugins that never bind.
 const ruleBindOrder = "scheduler/bind-order"
 
+// ruleUnknownPlugin is the rule of plugins that are neither upstream's nor ours.
+const ruleUnknownPlugin = "scheduler/unknown-plugin"
+
 // ruleIdleArgs is the rule of arguments for plugins that do not run.
 const ruleIdleArgs = "scheduler/idle-args"
 
@@ -124,10 +127,10 @@ func (l *linter) enabled(set pluginSet, at []string) {
 // wrong: it is misspelt, or somebody's own.
 func (l *linter) unknown(name string, here []string) {
 	if near := suggest(name, KnownPlugins()); near != "" {
-		l.bad(diag.Error, "scheduler/unknown-plugin", below(here, "name"), "there is no plugin %q, and the scheduler would not start%s", name, near)
+		l.bad(diag.Error, ruleUnknownPlugin, below(here, "name"), "there is no plugin %q, and the scheduler would not start%s", name, near)
 		return
 	}
-	l.bad(diag.Warning, "scheduler/unknown-plugin", below(here, "name"), "plugin %q is neither kube-scheduler's nor the bundled scheduler's: it must be built into the scheduler that reads this, and is not checked", name)
+	l.bad(diag.Warning, ruleUnknownPlugin, below(here, "name"), "plugin %q is neither kube-scheduler's nor the bundled scheduler's: it must be built into the scheduler that reads this, and is not checked", name)
 }
 
 // weight looks at the weight of a plugin, or at a missing one.
@@ -160,7 +163,7 @@ func (l *linter) disabled(set pluginSet, multi configv1.PluginSet, at []string) 
 		switch {
 		case e.Name == "*":
 		case !known && !there:
-			l.bad(diag.Error, "scheduler/unknown-plugin", here, "there is no plugin %q, so nothing is disabled%s", e.Name, suggest(e.Name, defaults().plugins))
+			l.bad(diag.Error, ruleUnknownPlugin, here, "there is no plugin %q, so nothing is disabled%s", e.Name, suggest(e.Name, defaults().plugins))
 		case !there:
 			l.bad(diag.Warning, "scheduler/no-effect", here, "plugin %q is not enabled by default, so nothing is disabled; leave it out", e.Name)
 		case known && set.point != pointMulti && !slices.Contains(points, set.point):
@@ -177,7 +180,7 @@ func (l *linter) config(name string, runs map[string]bool, here []string) {
 	switch {
 	case runs[name]:
 	case !known:
-		l.bad(diag.Error, "scheduler/unknown-plugin", here, "there is no plugin %q in this profile, so the arguments have no effect%s", name, suggest(name, KnownPlugins()))
+		l.bad(diag.Error, ruleUnknownPlugin, here, "there is no plugin %q in this profile, so the arguments have no effect%s", name, suggest(name, KnownPlugins()))
 	default:
 		l.bad(diag.Warning, ruleIdleArgs, here, "plugin %q is not enabled in this profile, so the arguments have no effect; enable it, or leave them out", name)
 	}

@@ -155,8 +155,9 @@ const (
 var winFeatures = map[Score]string{NodeScore: "nodes-win", SpreadScore: "spread-wins", PodScore: "pods-win"}
 
 // everyNode has all nodes scored. By default upstream stops once it has found
-// enough that are possible, half of them in clusters of 100 nodes and a twentieth
-// in the largest (numFeasibleNodesToFind in pkg/scheduler/schedule_one.go).
+// enough that are possible: 100 of them at least, half of them in small clusters and
+// a twentieth in the largest (numFeasibleNodesToFind in
+// pkg/scheduler/schedule_one.go).
 func everyNode() setting {
 	return setting{[]string{pathFields, "percentageOfNodesToScore"}, int64(maxPercentage)}
 }

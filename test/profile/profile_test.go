@@ -42,7 +42,7 @@ func configured(t *testing.T, profiles ...profile.Profile) []config.KubeSchedule
 	if err != nil {
 		t.Fatal(err)
 	}
-	if findings := profile.Check("config.yaml", text); len(findings) > 0 {
+	if findings := profile.Check("config.yaml", text); findings.HasErrors() {
 		t.Fatalf("what is emitted is not clean:\n%s\n%s", findings.Error(), text)
 	}
 	decode := func(data []byte) []config.KubeSchedulerProfile {
@@ -284,7 +284,7 @@ func TestPoints(t *testing.T) {
 		profiles[0].Plugins.MultiPoint.Enabled = append(profiles[0].Plugins.MultiPoint.Enabled, config.Plugin{Name: name, Weight: 1})
 	}
 	l := schedulertest.Start(t, schedulertest.NewClient(), schedulertest.Options{Plugins: registry.Bundled(), Configured: profiles})
-	real := map[string][]string{}
+	actual := map[string][]string{}
 	points := reflect.ValueOf(*l.Framework("test").ListPlugins())
 	for i := range points.NumField() {
 		set, ok := points.Field(i).Interface().(config.PluginSet)
@@ -294,10 +294,10 @@ func TestPoints(t *testing.T) {
 			continue
 		}
 		for _, p := range set.Enabled {
-			real[p.Name] = append(real[p.Name], point)
+			actual[p.Name] = append(actual[p.Name], point)
 		}
 	}
-	for _, points := range real {
+	for _, points := range actual {
 		slices.Sort(points)
 	}
 	said := map[string][]string{}
@@ -307,7 +307,7 @@ func TestPoints(t *testing.T) {
 			said[name] = slices.Sorted(slices.Values(profile.Points(name)))
 		}
 	}
-	if diff := cmp.Diff(real, said); diff != "" {
+	if diff := cmp.Diff(actual, said); diff != "" {
 		t.Errorf("extension points (-real +said)\n%s", diff)
 	}
 	if missing := slices.DeleteFunc(slices.Sorted(maps.Keys(plugins.NewInTreeRegistry())), func(name string) bool { return said[name] != nil }); len(missing) > 0 {

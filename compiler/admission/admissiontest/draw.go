@@ -42,6 +42,7 @@ func Draw(t *rapid.T, policies, workloads int) World {
 		Namespaces: map[string]map[string]string{
 			"shop": {"team": "a"}, "ml": {"team": "b", "gpu": "yes"}, "kube-system": {},
 		},
+		SchedulersKnown: true, Schedulers: []capability.Scheduler{{Name: capability.BundledScheduler, Bundled: true}},
 	}
 	for name, labels := range w.Capabilities.Namespaces {
 		labels[corev1.LabelMetadataName] = name
@@ -190,8 +191,14 @@ func (d drawer) policy(i int, all *policy.Placement) policy.Policy {
 		p.Tolerate = d.tolerate(all.Pools)
 	}
 	d.counting(&p)
+	if i < mostProfiled && d.one("profile", 3) {
+		d.profiled(&p)
+	}
 	if d.one("raw", 4) {
-		p.Raw = &policy.Raw{Pod: d.raw()}
+		if p.Raw == nil {
+			p.Raw = &policy.Raw{}
+		}
+		p.Raw.Pod = d.raw()
 	}
 	return p
 }
@@ -321,6 +328,22 @@ func (d drawer) counting(p *policy.Policy) {
 		p.Priority = pick(d, "class",
 			&policy.Priority{Class: "low", Value: new(int32(5))},
 			&policy.Priority{Class: "polite", Value: new(int32(7)), Preemption: "never"})
+	}
+}
+
+// mostProfiled is how many policies may ask something of a profile: more of them for
+// one pod are no matter of an admission policy.
+const mostProfiled = 4
+
+// profiled draws what a profile of the scheduler is needed for.
+func (d drawer) profiled(p *policy.Policy) {
+	switch pick(d, "profiled", "pack", "balance", "raw") {
+	case "pack":
+		p.Pack = pick(d, "pack", &policy.Pack{}, &policy.Pack{Resources: map[string]int{"cpu": 2}}, &policy.Pack{Resources: map[string]int{"memory": 1}})
+	case "balance":
+		p.Balance = &policy.Balance{}
+	case "raw":
+		p.Raw = &policy.Raw{Profile: map[string]any{"plugins": map[string]any{"score": map[string]any{"disabled": []any{map[string]any{"name": "ImageLocality"}}}}}}
 	}
 }
 
