@@ -169,12 +169,11 @@ func (g *gang) references() (waiting, bound []corev1.ObjectReference) {
 // objectReference returns a reference to the PodGroup object of the gang called
 // id, or nil where the family has none.
 func objectReference(id gangkey.Gang, uid types.UID) *corev1.ObjectReference {
-	for _, r := range resources {
-		if r.family == id.Family {
-			return &corev1.ObjectReference{APIVersion: r.resource.GroupVersion().String(), Kind: "PodGroup", Namespace: id.Namespace, Name: id.Name, UID: uid}
-		}
+	resource, ok := resourceOf(id.Family)
+	if !ok {
+		return nil
 	}
-	return nil
+	return &corev1.ObjectReference{APIVersion: resource.GroupVersion().String(), Kind: "PodGroup", Namespace: id.Namespace, Name: id.Name, UID: uid}
 }
 
 // remedy says how the size of the gang called id can be said.

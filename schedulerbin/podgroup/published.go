@@ -86,11 +86,11 @@ func (g *gang) done() []types.UID {
 		}
 	}
 	var done []types.UID
-	for uid, controller := range g.finished {
-		if _, still := g.members[uid]; still {
-			continue // the two informers are not in step
+	for uid, f := range g.finished {
+		if _, still := g.members[uid]; still || f.failed {
+			continue // still: the two informers are not in step
 		}
-		if controllers[controller] || controller == "" && runs {
+		if controllers[f.controller] || f.controller == "" && runs {
 			done = append(done, uid)
 		}
 	}

@@ -45,9 +45,12 @@ func (e *Engine) Tried(namespace, group string, cycle any, placed int) {
 }
 
 // Run reports on gangs until ctx is over: events on pods and PodGroup objects say
-// why a gang waits, and what a profile says is done about those that stay bound in
-// part. Only the scheduler that leads may run it.
+// why a gang waits, PodGroup objects get a status, and what a profile says is done
+// about gangs that stay bound in part. Only the scheduler that leads may run it.
 func (e *Engine) Run(ctx context.Context) {
+	if e.options.Virtual {
+		go newStatusWriter(e).run(ctx)
+	}
 	ticker := e.options.Clock.NewTicker(reportPeriod)
 	defer ticker.Stop()
 	said := map[types.NamespacedName]*statement{}

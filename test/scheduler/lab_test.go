@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
 
@@ -115,12 +116,18 @@ func (l *lab) dump() {
 // podGroup creates a PodGroup object.
 func (l *lab) podGroup(name string, minMember int) {
 	l.Helper()
+	l.podGroupOf(podGroups, name, minMember)
+}
+
+// podGroupOf creates a PodGroup object of one of their groups.
+func (l *lab) podGroupOf(gvr schema.GroupVersionResource, name string, minMember int) {
+	l.Helper()
 	object := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": podGroups.GroupVersion().String(), "kind": "PodGroup",
+		"apiVersion": gvr.GroupVersion().String(), "kind": "PodGroup",
 		"metadata": map[string]any{"name": name},
 		"spec":     map[string]any{"minMember": int64(minMember)},
 	}}
-	if _, err := l.dynamic.Resource(podGroups).Namespace(l.namespace).Create(l.Context(), object, metav1.CreateOptions{}); err != nil {
+	if _, err := l.dynamic.Resource(gvr).Namespace(l.namespace).Create(l.Context(), object, metav1.CreateOptions{}); err != nil {
 		l.Fatal(err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -199,25 +200,46 @@ func schedulerBinary() (string, error) {
 	return build()
 }
 
-// podGroups are the PodGroup objects that scheduler-plugins brought in.
-var podGroups = schema.GroupVersionResource{Group: "scheduling.x-k8s.io", Version: "v1alpha1", Resource: "podgroups"}
+// The PodGroup objects that scheduler-plugins brought in, as it defines them now
+// and as it did at first.
+var (
+	podGroups      = schema.GroupVersionResource{Group: "scheduling.x-k8s.io", Version: "v1alpha1", Resource: "podgroups"}
+	olderPodGroups = schema.GroupVersionResource{Group: "scheduling.sigs.k8s.io", Version: "v1alpha1", Resource: "podgroups"}
+)
 
-// installPodGroups creates their CRD and returns when it is served.
+// installPodGroups creates their CRDs and returns when they are served. The status
+// has exactly the fields that it has there: what is applied must be declared.
 func (p *plane) installPodGroups(ctx context.Context) error {
-	object := map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}
+	text, number := map[string]any{"type": "string"}, map[string]any{"type": "integer", "format": "int32"}
+	date := map[string]any{"type": "string", "format": "date-time"}
+	status := map[string]any{
+		"phase": text, "occupiedBy": text, "running": number, "succeeded": number, "failed": number, "scheduleStartTime": date,
+	}
+	olderStatus := maps.Clone(status)
+	olderStatus["scheduled"] = number
+	if err := p.installCRD(ctx, podGroups, status); err != nil {
+		return err
+	}
+	return p.installCRD(ctx, olderPodGroups, olderStatus)
+}
+
+func (p *plane) installCRD(ctx context.Context, gvr schema.GroupVersionResource, status map[string]any) error {
+	open := map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}
 	definition := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
 		"metadata": map[string]any{
-			"name":        "podgroups.scheduling.x-k8s.io",
+			"name":        gvr.GroupResource().String(),
 			"annotations": map[string]any{"api-approved.kubernetes.io": "https://github.com/kubernetes-sigs/scheduler-plugins/pull/50"},
 		},
 		"spec": map[string]any{
-			"group": podGroups.Group, "scope": "Namespaced",
+			"group": gvr.Group, "scope": "Namespaced",
 			"names": map[string]any{"plural": "podgroups", "singular": "podgroup", "kind": "PodGroup", "listKind": "PodGroupList"},
 			"versions": []any{map[string]any{
-				"name": podGroups.Version, "served": true, "storage": true,
+				"name": gvr.Version, "served": true, "storage": true,
 				"subresources": map[string]any{"status": map[string]any{}},
-				"schema":       map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "properties": map[string]any{"spec": object, "status": object}}},
+				"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "properties": map[string]any{
+					"spec": open, "status": map[string]any{"type": "object", "properties": status},
+				}}},
 			}},
 		},
 	}}
@@ -227,11 +249,11 @@ func (p *plane) installPodGroups(ctx context.Context) error {
 	}
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		_, last = p.dynamic.Resource(podGroups).List(ctx, metav1.ListOptions{})
+		_, last = p.dynamic.Resource(gvr).List(ctx, metav1.ListOptions{})
 		return last == nil, nil
 	})
 	if err != nil {
-		return fmt.Errorf("wait for the PodGroup objects to be served: %w; last: %w", err, last)
+		return fmt.Errorf("wait for the PodGroup objects of %s to be served: %w; last: %w", gvr.Group, err, last)
 	}
 	return nil
 }

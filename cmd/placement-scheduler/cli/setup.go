@@ -84,8 +84,14 @@ func newEngine(ctx context.Context, prepared *schedulerconfig.Config, groups gro
 	if err != nil {
 		return nil, err
 	}
+	// A client of its own, with its own limit of requests: what is said of gangs that
+	// wait must not hold up the Bindings of those that do not.
+	client, err := kubernetes.NewForConfig(rest.AddUserAgent(rest.CopyConfig(prepared.KubeConfig), Name))
+	if err != nil {
+		return nil, err
+	}
 	engine := podgroup.New(podgroup.Options{
-		Client: prepared.Client, Dynamic: dynamicClient, Metadata: metadataClient,
+		Client: client, Dynamic: dynamicClient, Metadata: metadataClient,
 		Native: groups.native, Virtual: groups.virtual, Reporter: Name, Instance: instance,
 	})
 	return engine, engine.Attach(ctx, prepared.InformerFactory)
