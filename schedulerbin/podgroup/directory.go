@@ -59,6 +59,7 @@ type gang struct {
 	waiting  time.Time              // since when a member has no node; zero: none waits
 	shown    *published             // nil: the scheduler does not know the gang
 	cycle    cycle
+	held     held
 	trial    any // the trial that placed counts, while the scheduler tries the gang
 	placed   int
 }
@@ -87,6 +88,12 @@ type finished struct {
 type cycle struct {
 	known bool
 	fits  int // so many members were placed before it gave up
+}
+
+// held is that seats on so many nodes are held for a gang until then.
+type held struct {
+	nodes int
+	until time.Time
 }
 
 func newDirectory(c clock.PassiveClock, newUID func() types.UID, f *feed) *directory {
@@ -228,6 +235,15 @@ func (d *directory) endCycle(group types.NamespacedName) {
 	if g := d.keys[group]; g != nil {
 		g.cycle = cycle{known: true, fits: g.placed}
 		g.trial, g.placed = nil, 0
+	}
+}
+
+// hold notes that seats on so many nodes are held for the group until then.
+func (d *directory) hold(group types.NamespacedName, h held) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if g := d.keys[group]; g != nil {
+		g.held = h
 	}
 }
 

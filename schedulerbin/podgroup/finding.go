@@ -121,6 +121,10 @@ func (d *directory) finding(g *gang, now time.Time) (finding, bool) {
 		numbers += fmt.Sprintf(", at least %d more fit", g.cycle.fits)
 	}
 	f.reason, f.note = ReasonWaiting, fmt.Sprintf("%s: %s, needs %d", title, numbers, need)
+	if g.held.nodes > 0 && now.Before(g.held.until) {
+		f.note += fmt.Sprintf("; seats on %d nodes are held for it", g.held.nodes)
+		f.remaining = g.held.until.Sub(now)
+	}
 	if len(f.bound) > 0 && len(f.bound) < need && over {
 		f.reason, f.evict = ReasonPartial, pol.onPartial == args.Evict
 		f.note = fmt.Sprintf("%s is bound in part after %s: %s, needs %d", title, pol.timeout, numbers, need)

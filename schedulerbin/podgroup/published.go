@@ -26,6 +26,14 @@ const (
 // IsVirtual reports whether a PodGroup of that name exists in this process alone.
 func IsVirtual(name string) bool { return strings.Contains(name, ":") }
 
+// GangName returns what users call the gang of a PodGroup of that name.
+func GangName(name string) string {
+	if parts := strings.SplitN(name, ":", 3); len(parts) > 1 {
+		return parts[1]
+	}
+	return name
+}
+
 // published is what the scheduler is told of a gang. It is comparable.
 type published struct {
 	minCount int32

@@ -44,6 +44,12 @@ func (e *Engine) Tried(namespace, group string, cycle any, placed int) {
 	e.directory.tried(types.NamespacedName{Namespace: namespace, Name: group}, cycle, placed)
 }
 
+// Held says that seats on so many nodes are held for the group until then; 0 that
+// they are not any more.
+func (e *Engine) Held(namespace, group string, nodes int, until time.Time) {
+	e.directory.hold(types.NamespacedName{Namespace: namespace, Name: group}, held{nodes: nodes, until: until})
+}
+
 // Run reports on gangs until ctx is over: events on pods and PodGroup objects say
 // why a gang waits, PodGroup objects get a status, and what a profile says is done
 // about gangs that stay bound in part. Only the scheduler that leads may run it.

@@ -116,16 +116,17 @@ func (l *lab) dump() {
 // podGroup creates a PodGroup object.
 func (l *lab) podGroup(name string, minMember int) {
 	l.Helper()
-	l.podGroupOf(podGroups, name, minMember)
+	l.podGroupOf(podGroups, name, minMember, 0)
 }
 
-// podGroupOf creates a PodGroup object of one of their groups.
-func (l *lab) podGroupOf(gvr schema.GroupVersionResource, name string, minMember int) {
+// podGroupOf creates a PodGroup object of one of their groups, with a timeout of
+// its own if that is not 0.
+func (l *lab) podGroupOf(gvr schema.GroupVersionResource, name string, minMember int, timeout time.Duration) {
 	l.Helper()
 	object := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": gvr.GroupVersion().String(), "kind": "PodGroup",
 		"metadata": map[string]any{"name": name},
-		"spec":     map[string]any{"minMember": int64(minMember)},
+		"spec":     map[string]any{"minMember": int64(minMember), "scheduleTimeoutSeconds": int64(timeout.Seconds())},
 	}}
 	if _, err := l.dynamic.Resource(gvr).Namespace(l.namespace).Create(l.Context(), object, metav1.CreateOptions{}); err != nil {
 		l.Fatal(err)

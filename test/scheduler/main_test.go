@@ -7,6 +7,7 @@ package scheduler_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"maps"
 	"os"
@@ -32,10 +33,11 @@ import (
 // binaryEnv names a built placement-scheduler, so that the tests build none.
 const binaryEnv = "SCHED_SCHEDULER_BIN"
 
-// The profiles of the scheduler under test: schedulerName is for gangs, cacheName
-// for pods that name datasets.
+// The profiles of the scheduler under test: schedulerName is for gangs, greedyName
+// for gangs for which no seats are held, cacheName for pods that name datasets.
 const (
 	schedulerName = "placement-scheduler"
+	greedyName    = "placement-scheduler-greedy"
 	cacheName     = "placement-scheduler-cache"
 )
 
@@ -49,6 +51,16 @@ var (
 )
 
 func TestMain(m *testing.M) {
+	flag.Parse()
+	parallel := false
+	flag.Visit(func(f *flag.Flag) { parallel = parallel || f.Name == "test.parallel" })
+	if !parallel {
+		// The tests wait for the most part, so more of them than cores may.
+		if err := flag.Set("test.parallel", "8"); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(2)
+		}
+	}
 	code := m.Run()
 	for _, p := range []*plane{withoutAPI, withAPI} {
 		if err := p.stop(); err != nil {
@@ -132,8 +144,13 @@ profiles:
   plugins: {multiPoint: {enabled: [{name: Gang}]}}
   pluginConfig: [{name: Gang, args: {timeout: 20s}}]
 - schedulerName: %s
+  plugins:
+    multiPoint: {enabled: [{name: Gang}]}
+    podGroupPostFilter: {disabled: [{name: Gang}]}
+  pluginConfig: [{name: Gang, args: {timeout: 20s}}]
+- schedulerName: %s
   plugins: {multiPoint: {enabled: [{name: CacheLocality, weight: 10}, {name: GPUMemory}]}}
-`, p.sandbox.Kubeconfig(), schedulerName, cacheName)
+`, p.sandbox.Kubeconfig(), schedulerName, greedyName, cacheName)
 	file := filepath.Join(p.dir, "config.yaml")
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		return err

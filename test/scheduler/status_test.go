@@ -21,7 +21,7 @@ func TestStatusOfPodGroups(t *testing.T) {
 	eachPlane(t, func(t *testing.T, p *plane) {
 		l := newLab(t, p, 4)
 		l.podGroup("new", 2)
-		l.podGroupOf(olderPodGroups, "old", 2)
+		l.podGroupOf(olderPodGroups, "old", 2, 0)
 		member := func(gang string, i int) *corev1.Pod {
 			if gang == "new" {
 				return l.member(gang, i)

@@ -56,9 +56,12 @@ func setup(ctx context.Context, opts *options.Options) (*schedulerconfig.Complet
 			return nil, nil, err
 		}
 		prepared.Client = engine.Client(prepared.Client)
-		plugins = append(plugins, registry.Plugin{Name: gang.Name, New: gang.New(engine)})
+		holds := gang.NewHolds(clock.RealClock{})
+		legacyregistry.RawMustRegister(holds)
+		plugins = append(plugins, registry.Plugin{Name: gang.Name, New: gang.New(engine, holds)})
 	}
 	completed := prepared.Complete()
+	gangFirst(completed.ComponentConfig.Profiles)
 	sched, profiles, err := newScheduler(ctx, &completed, plugins)
 	if err != nil {
 		return nil, nil, err
