@@ -58,10 +58,16 @@ func newLab(t *testing.T, p *plane, nodes int) *lab {
 // node makes one node for one pod, with labels beside its pool's.
 func (l *lab) node(i int, labels map[string]string) {
 	l.Helper()
+	l.nodeFor(i, 1, labels)
+}
+
+// nodeFor makes one node for so many pods.
+func (l *lab) nodeFor(i int, pods int64, labels map[string]string) {
+	l.Helper()
 	all := map[string]string{poolLabel: l.namespace}
 	maps.Copy(all, labels)
 	capacity := corev1.ResourceList{
-		corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("4Gi"), corev1.ResourcePods: resource.MustParse("10"),
+		corev1.ResourceCPU: *resource.NewQuantity(pods, resource.DecimalSI), corev1.ResourceMemory: resource.MustParse("4Gi"), corev1.ResourcePods: *resource.NewQuantity(10*pods, resource.DecimalSI),
 	}
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: l.nodeName(i), Labels: all},

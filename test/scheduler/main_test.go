@@ -34,10 +34,12 @@ import (
 const binaryEnv = "SCHED_SCHEDULER_BIN"
 
 // The profiles of the scheduler under test: schedulerName is for gangs, greedyName
-// for gangs for which no seats are held, cacheName for pods that name datasets.
+// for gangs for which no seats are held, evictName for gangs of which a part is
+// evicted, cacheName for pods that name datasets.
 const (
 	schedulerName = "placement-scheduler"
 	greedyName    = "placement-scheduler-greedy"
+	evictName     = "placement-scheduler-evict"
 	cacheName     = "placement-scheduler-cache"
 )
 
@@ -149,20 +151,12 @@ profiles:
     podGroupPostFilter: {disabled: [{name: Gang}]}
   pluginConfig: [{name: Gang, args: {timeout: 20s}}]
 - schedulerName: %s
+  plugins: {multiPoint: {enabled: [{name: Gang}]}}
+  pluginConfig: [{name: Gang, args: {timeout: 20s, onPartial: evict}}]
+- schedulerName: %s
   plugins: {multiPoint: {enabled: [{name: CacheLocality, weight: 10}, {name: GPUMemory}]}}
-`, p.sandbox.Kubeconfig(), schedulerName, greedyName, cacheName)
-	file := filepath.Join(p.dir, "config.yaml")
-	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
-		return err
-	}
-	log, err := os.Create(p.log())
-	if err != nil {
-		return err
-	}
-	defer log.Close()
-	p.scheduler = exec.Command(binary, "--config="+file, "--secure-port=0", "--v=2")
-	p.scheduler.Stdout, p.scheduler.Stderr = log, log
-	if err := p.scheduler.Start(); err != nil {
+`, p.sandbox.Kubeconfig(), schedulerName, greedyName, evictName, cacheName)
+	if p.scheduler, err = startProcess(binary, p.dir, "main", config); err != nil {
 		return err
 	}
 	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
@@ -176,7 +170,24 @@ profiles:
 	return nil
 }
 
-func (p *plane) log() string { return filepath.Join(p.dir, "log") }
+func (p *plane) log() string { return filepath.Join(p.dir, "main.log") }
+
+// startProcess starts a scheduler with the configuration. What it says goes to a
+// log in dir.
+func startProcess(binary, dir, name, config string) (*exec.Cmd, error) {
+	file := filepath.Join(dir, name+".yaml")
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		return nil, err
+	}
+	log, err := os.Create(filepath.Join(dir, name+".log"))
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	process := exec.Command(binary, "--config="+file, "--secure-port=0", "--v=2")
+	process.Stdout, process.Stderr = log, log
+	return process, process.Start()
+}
 
 func (p *plane) stop() error {
 	var failed []error

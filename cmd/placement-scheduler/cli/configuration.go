@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 	"slices"
 
@@ -9,10 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
-	"k8s.io/kubernetes/pkg/scheduler"
 	config "k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config/latest"
-	"k8s.io/kubernetes/pkg/scheduler/backend/queue"
 
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/args"
 )
@@ -113,22 +110,4 @@ func gangFirst(profiles []config.KubeSchedulerProfile) {
 			after.Enabled = append([]config.Plugin{{Name: args.Gang}}, after.Enabled...)
 		}
 	}
-}
-
-// runWithQueue has run called when the scheduler begins to schedule, and so not in
-// a replica that stands by: upstream's command leaves no other place for what only
-// the leader does.
-func runWithQueue(ctx context.Context, sched *scheduler.Scheduler, run func(context.Context)) {
-	sched.SchedulingQueue = &companionQueue{SchedulingQueue: sched.SchedulingQueue, start: func() { go run(ctx) }}
-}
-
-type companionQueue struct {
-	queue.SchedulingQueue
-	start func()
-}
-
-// Run starts the queue's own work, and the companion.
-func (q *companionQueue) Run(logger klog.Logger) {
-	q.SchedulingQueue.Run(logger)
-	q.start()
 }

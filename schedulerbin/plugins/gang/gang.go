@@ -203,13 +203,15 @@ func (p *Plugin) Reserve(ctx context.Context, state fwk.CycleState, pod *corev1.
 }
 
 // Unreserve lets go the members that wait for one that is lost: rejected, deleted,
-// preempted or failed at its bind. It may run for a pod whose Reserve did not.
-func (p *Plugin) Unreserve(_ context.Context, state fwk.CycleState, pod *corev1.Pod, _ string) {
+// preempted or failed at its bind. Where siblings are bound already, it keeps the
+// member's seat for the retry. It may run for a pod whose Reserve did not.
+func (p *Plugin) Unreserve(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, node string) {
 	if groupOf(pod) == "" || state.IsPodGroupSchedulingCycle() {
 		return // a trial has nobody waiting
 	}
 	p.stopTimer(pod.UID)
 	p.release(pod, fmt.Sprintf("member %s of the gang is lost", pod.Name))
+	p.keepSeat(ctx, pod, node)
 }
 
 // Permit starts the gang's timeout for a member. It never makes a member wait:

@@ -46,6 +46,13 @@ type manager struct {
 
 func (m manager) PodGroups() fwk.PodGroupLister { return m.groups }
 
+func (m manager) PodGroupStates() fwk.PodGroupStateLister { return states{} }
+
+// states has no group of which a member has a node.
+type states struct{}
+
+func (states) Get(string, string) (fwk.PodGroupState, error) { return nil, errors.New("not there") }
+
 type lister []*schedulingv1beta1.PodGroup
 
 func (l lister) Get(namespace, name string) (*schedulingv1beta1.PodGroup, error) {

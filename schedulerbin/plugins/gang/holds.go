@@ -2,6 +2,7 @@ package gang
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -12,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/utils/clock"
+
+	"github.com/kubectl-sched/kubectl-sched/schedulerbin/args"
 )
 
 // retriedLately is how long ago a gang may have been tried at most to come before
@@ -35,6 +38,7 @@ type Holds struct {
 
 	mu      sync.Mutex
 	waiting map[types.NamespacedName]*waiter
+	partial map[types.NamespacedName]time.Time // since when seats of its rest are held
 	resting []rest
 
 	nodes    prometheus.Gauge
@@ -82,7 +86,7 @@ type rest struct {
 // NewHolds returns no holds.
 func NewHolds(c clock.WithDelayedExecution) *Holds {
 	h := &Holds{
-		clock: c, waiting: map[types.NamespacedName]*waiter{},
+		clock: c, waiting: map[types.NamespacedName]*waiter{}, partial: map[types.NamespacedName]time.Time{},
 		nodes: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "kubectl_sched_gang_held_nodes",
 			Help: "Nodes on which seats are held for gangs that single pods would keep from starting.",
@@ -113,14 +117,15 @@ func (h *Holds) Collect(to chan<- prometheus.Metric) {
 	h.outcomes.Collect(to)
 }
 
-// of returns the hold of the group, or nil.
-func (h *Holds) of(group types.NamespacedName) *hold {
+// of returns the holds of the group.
+func (h *Holds) of(group types.NamespacedName) []*hold {
+	var holds []*hold
 	for _, held := range *h.active.Load() {
 		if held.group == group {
-			return held
+			holds = append(holds, held)
 		}
 	}
-	return nil
+	return holds
 }
 
 // against returns the holds that keep seats from pod: those of gangs of its
@@ -216,6 +221,23 @@ func (h *Holds) turn(group types.NamespacedName, couldBeOn func(node string) boo
 		}
 	}
 	return true
+}
+
+// untilForPart returns until when seats may be held for a gang that is bound in part,
+// and whether they may: it need not wait for its turn, but a member whose bind fails
+// again and again gets no more than one timeout of two.
+func (h *Holds) untilForPart(group types.NamespacedName, timeout time.Duration) (time.Time, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := h.clock.Now()
+	maps.DeleteFunc(h.partial, func(_ types.NamespacedName, since time.Time) bool { return now.Sub(since) >= 2*args.MaxGangTimeout })
+	since, known := h.partial[group]
+	if !known || now.Sub(since) >= 2*timeout {
+		since = now
+		h.partial[group] = now
+	}
+	until := since.Add(timeout)
+	return until, now.Before(until)
 }
 
 // take holds the seats.

@@ -151,6 +151,31 @@ func TestOverdueGangIsTried(t *testing.T) {
 	}
 }
 
+// TestHoldsForPart holds that seats of a gang that is bound in part are held for one
+// timeout of two at most, however often its binds fail.
+func TestHoldsForPart(t *testing.T) {
+	t.Parallel()
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	c := clocktesting.NewFakeClock(start)
+	h := NewHolds(c)
+	for _, test := range []struct {
+		at, until time.Duration
+		may       bool
+	}{
+		{0, time.Minute, true},
+		{59 * time.Second, time.Minute, true},
+		{time.Minute, time.Minute, false},
+		{119 * time.Second, time.Minute, false},
+		{2 * time.Minute, 3 * time.Minute, true},
+	} {
+		c.SetTime(start.Add(test.at))
+		until, may := h.untilForPart(groupName("g"), time.Minute)
+		if may != test.may || !until.Equal(start.Add(test.until)) {
+			t.Errorf("after %s: until %s, %v", test.at, until.Sub(start), may)
+		}
+	}
+}
+
 func TestReleaseWakesThoseHeldOff(t *testing.T) {
 	t.Parallel()
 	h := NewHolds(clocktesting.NewFakeClock(time.Time{}))
@@ -160,7 +185,7 @@ func TestReleaseWakesThoseHeldOff(t *testing.T) {
 	hold.reject(pod("single", "", 5))
 	h.release(hold, outcomeStarted)
 	h.release(hold, outcomeExpired)
-	if !slices.Equal(woken, []string{"single"}) || h.of(groupName("x:g")) != nil {
+	if !slices.Equal(woken, []string{"single"}) || len(h.of(groupName("x:g"))) > 0 {
 		t.Errorf("woken %v, held %v", woken, h.of(groupName("x:g")))
 	}
 }

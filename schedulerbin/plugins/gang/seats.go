@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -37,11 +38,16 @@ func (p *Plugin) PodGroupPostFilter(ctx context.Context, _ fwk.PodGroupCycleStat
 		return nil, fwk.NewStatus(fwk.Unschedulable)
 	}
 	name := types.NamespacedName{Namespace: info.GetNamespace(), Name: info.GetName()}
-	if held := p.holds.of(name); held != nil {
-		return nil, fwk.NewStatus(fwk.Unschedulable, held.message())
+	if holds := p.holds.of(name); len(holds) > 0 {
+		return nil, fwk.NewStatus(fwk.Unschedulable, holds[0].message())
 	}
-	wake := func() bool { return p.wake(ctx, name) }
-	if !p.holds.failed(name, pods[0], p.timeout(pods[0]), wake) || awaitsPreemption(pods) || !p.isTurn(klog.FromContext(ctx), name, pods[0]) {
+	timeout := p.timeout(pods[0])
+	overdue := p.holds.failed(name, pods[0], timeout, func() bool { return p.wake(ctx, name) })
+	until, inPart := p.clock.Now().Add(timeout), p.isInPart(name, int(group.Spec.SchedulingPolicy.Gang.MinCount))
+	if inPart {
+		until, overdue = p.holds.untilForPart(name, timeout)
+	}
+	if !overdue || awaitsPreemption(pods) || !inPart && !p.isTurn(klog.FromContext(ctx), name, pods[0]) {
 		return nil, fwk.NewStatus(fwk.Unschedulable)
 	}
 	seats, err := p.findSeats(ctx, info, try)
@@ -52,8 +58,52 @@ func (p *Plugin) PodGroupPostFilter(ctx context.Context, _ fwk.PodGroupCycleStat
 		p.holds.again(name)
 		return nil, fwk.NewStatus(fwk.Unschedulable)
 	}
-	held := p.take(ctx, name, pods[0], seats)
+	why := fmt.Sprintf("it did not fit for %s", timeout)
+	if inPart {
+		why = "it is bound in part and the rest does not fit"
+	}
+	held := p.take(ctx, name, pods[0], seats, until, why)
 	return nil, fwk.NewStatus(fwk.Unschedulable, held.message())
+}
+
+// isInPart reports whether members of the group have nodes, but too few.
+func (p *Plugin) isInPart(name types.NamespacedName, minCount int) bool {
+	state, err := p.handle.PodGroupManager().PodGroupStates().Get(name.Namespace, name.Name)
+	if err != nil {
+		return false
+	}
+	n := state.ScheduledPodsCount()
+	return n > 0 && n < minCount
+}
+
+// keepSeat holds the seat of a member that has lost it, as by a failed bind, while
+// siblings are bound or being bound: what is bound in part must be whole before
+// others get the room.
+func (p *Plugin) keepSeat(ctx context.Context, pod *corev1.Pod, node string) {
+	name := nameOf(pod)
+	state, err := p.handle.PodGroupManager().PodGroupStates().Get(name.Namespace, name.Name)
+	if err != nil {
+		return
+	}
+	isBinding := func(sibling *corev1.Pod) bool {
+		return sibling.UID != pod.UID && p.handle.GetWaitingPod(sibling.UID) == nil
+	}
+	if !slices.ContainsFunc(state.ScheduledPods(), isBinding) {
+		return
+	}
+	timeout := p.timeout(pod)
+	until, may := p.holds.untilForPart(name, timeout)
+	if !may {
+		return
+	}
+	unbound := pod.DeepCopy() // the one at hand is assumed to be on the node
+	unbound.Spec.NodeName = ""
+	seat, err := framework.NewPodInfo(unbound)
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "Cannot hold the seat of a member whose bind failed", "pod", klog.KObj(pod))
+		return
+	}
+	p.take(ctx, name, unbound, map[string][]fwk.PodInfo{node: {seat}}, until, "it was not bound, and siblings are")
 }
 
 // awaitsPreemption reports whether room is being made for pods.
@@ -161,22 +211,22 @@ func (p *Plugin) tryWithout(ctx context.Context, try fwk.PodGroupSchedulingFunc,
 }
 
 // take holds the seats, says so, and has the gang tried often.
-func (p *Plugin) take(ctx context.Context, group types.NamespacedName, member *corev1.Pod, seats map[string][]fwk.PodInfo) *hold {
-	logger, now, timeout := klog.FromContext(ctx), p.clock.Now(), p.timeout(member)
+func (p *Plugin) take(ctx context.Context, group types.NamespacedName, member *corev1.Pod, seats map[string][]fwk.PodInfo, until time.Time, why string) *hold {
+	logger, now := klog.FromContext(ctx), p.clock.Now()
 	held := &hold{
-		group: group, priority: gangkey.Priority(member), seats: seats, since: now, until: now.Add(timeout),
+		group: group, priority: gangkey.Priority(member), seats: seats, since: now, until: until,
 		rejected: map[types.UID]*corev1.Pod{},
 		activate: func(pods map[string]*corev1.Pod) { p.handle.Activate(logger, pods) },
 	}
 	p.holds.take(held)
-	logger.Info("Seats are held for a gang that has not fit for its timeout", "podGroup", klog.KRef(group.Namespace, group.Name), "nodes", len(seats), "until", held.until)
+	logger.Info("Seats are held for a gang", "podGroup", klog.KRef(group.Namespace, group.Name), "why", why, "nodes", len(seats), "until", until)
 	if recorder := p.handle.EventRecorder(); recorder != nil {
-		recorder.Eventf(member, nil, corev1.EventTypeNormal, "GangSeatsHeld", "Scheduling", "it did not fit for %s: %s", timeout, held.message())
+		recorder.Eventf(member, nil, corev1.EventTypeNormal, "GangSeatsHeld", "Scheduling", "%s: %s", why, held.message())
 	}
 	if podgroup.IsVirtual(group.Name) {
 		p.groups.Held(group.Namespace, group.Name, len(seats), held.until)
 	}
-	p.retry(ctx, held, min(max(timeout/retries, shortestTry), longestTry))
+	p.retry(ctx, held, min(max(until.Sub(now)/retries, shortestTry), longestTry))
 	return held
 }
 
@@ -185,7 +235,7 @@ func (p *Plugin) retry(ctx context.Context, held *hold, every time.Duration) {
 	p.clock.AfterFunc(min(every, max(held.until.Sub(p.clock.Now()), 0)), func() {
 		go func() {
 			switch {
-			case p.holds.of(held.group) != held: // it has ended
+			case !slices.Contains(p.holds.of(held.group), held): // it has ended
 			case !p.clock.Now().Before(held.until):
 				p.letGo(ctx, held, outcomeExpired)
 				p.holds.again(held.group)
@@ -207,8 +257,8 @@ func (p *Plugin) letGo(ctx context.Context, held *hold, outcome string) {
 	}
 }
 
-// wake has the group tried at once. It reports whether enough members are there;
-// a group that has lost some is forgotten.
+// wake has the group tried at once. It reports whether enough members are there, and
+// some without a node; a group of which that is not so is forgotten.
 func (p *Plugin) wake(ctx context.Context, name types.NamespacedName) bool {
 	group, err := p.handle.PodGroupManager().PodGroups().Get(name.Namespace, name.Name)
 	if err != nil {
@@ -220,7 +270,12 @@ func (p *Plugin) wake(ctx context.Context, name types.NamespacedName) bool {
 		p.holds.forget(name)
 		return false
 	}
-	p.handle.Activate(klog.FromContext(ctx), state.UnscheduledPods())
+	unscheduled := state.UnscheduledPods()
+	if len(unscheduled) == 0 {
+		p.holds.forget(name)
+		return false
+	}
+	p.handle.Activate(klog.FromContext(ctx), unscheduled)
 	return true
 }
 
@@ -228,7 +283,7 @@ func (p *Plugin) wake(ctx context.Context, name types.NamespacedName) bool {
 // the same cycle.
 func (p *Plugin) placed(ctx context.Context, name types.NamespacedName) {
 	p.holds.forget(name)
-	if held := p.holds.of(name); held != nil {
+	for _, held := range p.holds.of(name) {
 		p.letGo(ctx, held, outcomeStarted)
 	}
 }
