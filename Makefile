@@ -49,7 +49,7 @@ fuzz: ## each fuzz test for FUZZTIME (5m) instead of the smoke run of make test
 	@test/fuzz.sh $(or $(FUZZTIME),5m)
 
 .PHONY: bench
-bench: build sandbox ## speed and memory, as ratios against a baseline in the same run
+bench: build sandbox scheduler ## speed and memory, as ratios against a baseline in the same run
 	@go run ./test/bench
 
 .PHONY: lint
