@@ -36,6 +36,9 @@ type finding struct {
 	bound        []corev1.ObjectReference
 	object       *corev1.ObjectReference // the PodGroup object, where there is one
 	evict        bool
+	// growing says that members are still missing, as while they are being made:
+	// one of them is told then, not each.
+	growing bool
 }
 
 // left returns the end of the note that says how long is left.
@@ -121,6 +124,7 @@ func (d *directory) finding(g *gang, now time.Time) (finding, bool) {
 		numbers += fmt.Sprintf(", at least %d more fit", g.cycle.fits)
 	}
 	f.reason, f.note = ReasonWaiting, fmt.Sprintf("%s: %s, needs %d", title, numbers, need)
+	f.growing = len(g.members) < need
 	if g.held.nodes > 0 && now.Before(g.held.until) {
 		f.note += fmt.Sprintf("; seats on %d nodes are held for it", g.held.nodes)
 		f.remaining = g.held.until.Sub(now)

@@ -74,6 +74,7 @@ func (e *Engine) Run(ctx context.Context) {
 type statement struct {
 	reason, note string
 	at           time.Time
+	onAll        bool // on every member that waited
 	evicted      bool
 }
 
@@ -84,10 +85,13 @@ func (e *Engine) report(ctx context.Context, said map[types.NamespacedName]*stat
 	for _, f := range e.directory.findings(now) {
 		current[f.group] = true
 		last := said[f.group]
-		if last == nil || last.reason != f.reason || last.note != f.note && now.Sub(last.at) >= repeatPeriod {
-			onAll := last == nil || last.reason != f.reason
-			evicted := last != nil && last.evicted
-			said[f.group] = &statement{reason: f.reason, note: f.note, at: now, evicted: evicted}
+		isNew := last == nil || last.reason != f.reason
+		onAll := !f.growing && (isNew || !last.onAll)
+		if isNew || onAll || last.note != f.note && now.Sub(last.at) >= repeatPeriod {
+			said[f.group] = &statement{
+				reason: f.reason, note: f.note, at: now,
+				onAll: onAll || !isNew && last.onAll, evicted: last != nil && last.evicted,
+			}
 			e.tell(ctx, f, onAll)
 		}
 		if f.evict && !said[f.group].evicted {
@@ -103,7 +107,7 @@ func (e *Engine) report(ctx context.Context, said map[types.NamespacedName]*stat
 }
 
 // tell writes the events of f: on its PodGroup object, and on the members that
-// wait, or on one of them if only numbers are new.
+// wait, or on one of them if only numbers are new or members are missing.
 func (e *Engine) tell(ctx context.Context, f finding, onAll bool) {
 	regarding := f.waiting
 	if !onAll && len(regarding) > 1 {
