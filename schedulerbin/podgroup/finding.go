@@ -39,6 +39,8 @@ type finding struct {
 	// growing says that members are still missing, as while they are being made:
 	// one of them is told then, not each.
 	growing bool
+	// held says that seats are held for it.
+	held bool
 }
 
 // left returns the end of the note that says how long is left.
@@ -127,7 +129,7 @@ func (d *directory) finding(g *gang, now time.Time) (finding, bool) {
 	f.growing = len(g.members) < need
 	if g.held.nodes > 0 && now.Before(g.held.until) {
 		f.note += fmt.Sprintf("; seats on %d nodes are held for it", g.held.nodes)
-		f.remaining = g.held.until.Sub(now)
+		f.remaining, f.held = g.held.until.Sub(now), true
 	}
 	if len(f.bound) > 0 && len(f.bound) < need && over {
 		f.reason, f.evict = ReasonPartial, pol.onPartial == args.Evict

@@ -75,6 +75,7 @@ type statement struct {
 	reason, note string
 	at           time.Time
 	onAll        bool // on every member that waited
+	held         bool
 	evicted      bool
 }
 
@@ -87,10 +88,10 @@ func (e *Engine) report(ctx context.Context, said map[types.NamespacedName]*stat
 		last := said[f.group]
 		isNew := last == nil || last.reason != f.reason
 		onAll := !f.growing && (isNew || !last.onAll)
-		if isNew || onAll || last.note != f.note && now.Sub(last.at) >= repeatPeriod {
+		if isNew || onAll || f.held && !last.held || last.note != f.note && now.Sub(last.at) >= repeatPeriod {
 			said[f.group] = &statement{
 				reason: f.reason, note: f.note, at: now,
-				onAll: onAll || !isNew && last.onAll, evicted: last != nil && last.evicted,
+				onAll: onAll || !isNew && last.onAll, held: f.held, evicted: last != nil && last.evicted,
 			}
 			e.tell(ctx, f, onAll)
 		}

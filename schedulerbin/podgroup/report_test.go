@@ -55,4 +55,10 @@ func TestWhoIsTold(t *testing.T) {
 	e.directory.tried(key, "another trial", 2)
 	e.directory.endCycle(key)
 	look("more room", "Pod a", "PodGroup g")
+	e.Held("ns", "x-k8s.io:g", 2, c.Now().Add(time.Hour))
+	told = nil
+	e.report(t.Context(), said) // at the same time: numbers would not be repeated yet
+	if diff := cmp.Diff([]string{"Pod a", "PodGroup g"}, told); diff != "" {
+		t.Errorf("seats are held: told (-want +got):\n%s", diff)
+	}
 }

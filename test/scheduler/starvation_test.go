@@ -20,7 +20,7 @@ import (
 
 const (
 	// starved is the timeout of a gang that single pods keep from starting.
-	starved = 12 * time.Second
+	starved = 20 * time.Second
 	// singleLabel is of single pods that come and go.
 	singleLabel = "test.example/single"
 )
@@ -142,7 +142,7 @@ func (l *lab) churn(scheduler string, n int) {
 				if _, err := pods.Create(ctx, pod, metav1.CreateOptions{}); err != nil {
 					continue // the API server is busy, or the test is over
 				}
-				l.untilOver(ctx, pod.Name, 2*time.Second+time.Duration(i)*100*time.Millisecond)
+				l.untilOver(ctx, pod.Name, 7*time.Second+time.Duration(i)*150*time.Millisecond)
 				_ = pods.Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)})
 			}
 		})
