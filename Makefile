@@ -40,12 +40,16 @@ demo: build sandbox ## the main job on a real API server, step by step; ends by 
 test: sandbox scheduler ## everything that CI holds the project to (first time about 35 minutes, then 20)
 	@test/run.sh
 
+.PHONY: failover
+failover: sandbox scheduler ## kill the leading scheduler 20 times while it places gangs, as make test does 4 times
+	SCHED_TEST_KILLS=20 go test ./test/scheduler -count 1 -timeout 30m -run TestKilledLeader -v
+
 .PHONY: fuzz
 fuzz: ## each fuzz test for FUZZTIME (5m) instead of the smoke run of make test
 	@test/fuzz.sh $(or $(FUZZTIME),5m)
 
 .PHONY: bench
-bench: build sandbox ## speed and memory, as ratios against a baseline in the same run
+bench: build sandbox scheduler ## speed and memory, as ratios against a baseline in the same run
 	@go run ./test/bench
 
 .PHONY: lint

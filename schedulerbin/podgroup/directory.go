@@ -26,6 +26,7 @@ type directory struct {
 	keys  map[types.NamespacedName]*gang // by the name that the scheduler knows
 	of    map[object]map[*gang]bool      // by PodGroup object: several for a CronJob
 	specs map[object]*spec
+	seen  int
 
 	policies map[string]policy // by schedulerName
 }
@@ -43,6 +44,7 @@ type spec struct {
 	uid       types.UID
 	minMember int32
 	timeout   time.Duration // 0: it says none
+	status    objectStatus
 }
 
 // gang is what is known of one gang.
@@ -51,10 +53,13 @@ type gang struct {
 	uid      types.UID // of the virtual PodGroup
 	specUID  types.UID // of the object that uid was made for
 	members  map[types.UID]*member
-	finished map[types.UID]types.UID // members that succeeded, and their controllers
-	waiting  time.Time               // since when a member has no node; zero: none waits
-	shown    *published              // nil: the scheduler does not know the gang
+	finished map[types.UID]finished // members that have ended and are still there
+	seen     int                    // the order in which gangs were first seen
+	started  time.Time              // when the first member was seen on a node
+	waiting  time.Time              // since when a member has no node; zero: none waits
+	shown    *published             // nil: the scheduler does not know the gang
 	cycle    cycle
+	held     held
 	trial    any // the trial that placed counts, while the scheduler tries the gang
 	placed   int
 }
@@ -66,14 +71,29 @@ type member struct {
 	preemption    corev1.PreemptionPolicy
 	schedulerName string
 	node          string
+	running       bool
+	owner         string // the name of the controller
 	controller    types.UID
 	minAvailable  int32
+}
+
+// finished is a member that has succeeded or failed.
+type finished struct {
+	failed     bool
+	owner      string
+	controller types.UID
 }
 
 // cycle is what came of the scheduler's last try of a gang.
 type cycle struct {
 	known bool
 	fits  int // so many members were placed before it gave up
+}
+
+// held is that seats on so many nodes are held for a gang until then.
+type held struct {
+	nodes int
+	until time.Time
 }
 
 func newDirectory(c clock.PassiveClock, newUID func() types.UID, f *feed) *directory {
@@ -116,12 +136,13 @@ func (d *directory) pinned(pod *corev1.Pod) *gangkey.Gang {
 	return id
 }
 
-// controllerOf returns the UID of the pod's controller, or "" without one.
-func controllerOf(pod metav1.Object) types.UID {
+// controllerOf returns the name and the UID of the pod's controller, or "" without
+// one.
+func controllerOf(pod metav1.Object) (name string, uid types.UID) {
 	if owner := metav1.GetControllerOf(pod); owner != nil {
-		return owner.UID
+		return owner.Name, owner.UID
 	}
-	return ""
+	return "", ""
 }
 
 // setPod takes in a pod that is new or has changed.
@@ -133,14 +154,17 @@ func (d *directory) setPod(pod *corev1.Pod) {
 		return
 	}
 	g := d.gang(*id)
+	owner, controller := controllerOf(pod)
 	m := &member{
 		name:          pod.Name,
 		priority:      gangkey.Priority(pod),
 		preemption:    corev1.PreemptLowerPriority,
 		schedulerName: pod.Spec.SchedulerName,
 		node:          pod.Spec.NodeName,
+		running:       pod.Status.Phase == corev1.PodRunning,
 		minAvailable:  gangkey.MinAvailable(pod),
-		controller:    controllerOf(pod),
+		owner:         owner,
+		controller:    controller,
 	}
 	if pod.Spec.PreemptionPolicy != nil {
 		m.preemption = *pod.Spec.PreemptionPolicy
@@ -163,8 +187,8 @@ func (d *directory) removePod(pod *corev1.Pod) {
 	d.show(g)
 }
 
-// setFinished takes in a pod that has succeeded and is still there.
-func (d *directory) setFinished(pod metav1.Object) {
+// setFinished takes in a pod that has succeeded or failed and is still there.
+func (d *directory) setFinished(pod metav1.Object, failed bool) {
 	id, ok := gangkey.Of(pod)
 	if !ok {
 		return
@@ -172,11 +196,12 @@ func (d *directory) setFinished(pod metav1.Object) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	g := d.gang(id)
-	g.finished[pod.GetUID()] = controllerOf(pod)
+	owner, controller := controllerOf(pod)
+	g.finished[pod.GetUID()] = finished{failed: failed, owner: owner, controller: controller}
 	d.show(g)
 }
 
-// removeFinished takes away a pod that had succeeded.
+// removeFinished takes away a pod that had succeeded or failed.
 func (d *directory) removeFinished(pod metav1.Object) {
 	id, ok := gangkey.Of(pod)
 	if !ok {
@@ -213,11 +238,21 @@ func (d *directory) endCycle(group types.NamespacedName) {
 	}
 }
 
+// hold notes that seats on so many nodes are held for the group until then.
+func (d *directory) hold(group types.NamespacedName, h held) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if g := d.keys[group]; g != nil {
+		g.held = h
+	}
+}
+
 // gang returns the gang called id, for callers that hold d.mu.
 func (d *directory) gang(id gangkey.Gang) *gang {
 	g := d.gangs[id]
 	if g == nil {
-		g = &gang{id: id, members: map[types.UID]*member{}, finished: map[types.UID]types.UID{}}
+		d.seen++
+		g = &gang{id: id, members: map[types.UID]*member{}, finished: map[types.UID]finished{}, seen: d.seen}
 		d.gangs[id], d.keys[g.name()] = g, g
 		of := objectOf(id)
 		if d.of[of] == nil {
@@ -252,6 +287,9 @@ func (d *directory) show(g *gang) {
 	waits := false
 	for _, m := range g.members {
 		waits = waits || m.node == ""
+		if m.node != "" && g.started.IsZero() {
+			g.started = d.clock.Now()
+		}
 	}
 	switch {
 	case !waits:

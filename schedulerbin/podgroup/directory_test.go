@@ -169,7 +169,7 @@ func TestMinCountOfARun(t *testing.T) {
 				f.setPod(p)
 			}
 			for _, p := range test.finished {
-				f.setFinished(p)
+				f.setFinished(p, false)
 			}
 			if got := f.minCount("x-k8s.io:g"); got != test.want {
 				t.Errorf("minCount %d, want %d", got, test.want)

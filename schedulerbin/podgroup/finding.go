@@ -36,6 +36,11 @@ type finding struct {
 	bound        []corev1.ObjectReference
 	object       *corev1.ObjectReference // the PodGroup object, where there is one
 	evict        bool
+	// growing says that members are still missing, as while they are being made:
+	// one of them is told then, not each.
+	growing bool
+	// held says that seats are held for it.
+	held bool
 }
 
 // left returns the end of the note that says how long is left.
@@ -121,6 +126,11 @@ func (d *directory) finding(g *gang, now time.Time) (finding, bool) {
 		numbers += fmt.Sprintf(", at least %d more fit", g.cycle.fits)
 	}
 	f.reason, f.note = ReasonWaiting, fmt.Sprintf("%s: %s, needs %d", title, numbers, need)
+	f.growing = len(g.members) < need
+	if g.held.nodes > 0 && now.Before(g.held.until) {
+		f.note += fmt.Sprintf("; seats on %d nodes are held for it", g.held.nodes)
+		f.remaining, f.held = g.held.until.Sub(now), true
+	}
 	if len(f.bound) > 0 && len(f.bound) < need && over {
 		f.reason, f.evict = ReasonPartial, pol.onPartial == args.Evict
 		f.note = fmt.Sprintf("%s is bound in part after %s: %s, needs %d", title, pol.timeout, numbers, need)
@@ -169,12 +179,11 @@ func (g *gang) references() (waiting, bound []corev1.ObjectReference) {
 // objectReference returns a reference to the PodGroup object of the gang called
 // id, or nil where the family has none.
 func objectReference(id gangkey.Gang, uid types.UID) *corev1.ObjectReference {
-	for _, r := range resources {
-		if r.family == id.Family {
-			return &corev1.ObjectReference{APIVersion: r.resource.GroupVersion().String(), Kind: "PodGroup", Namespace: id.Namespace, Name: id.Name, UID: uid}
-		}
+	resource, ok := resourceOf(id.Family)
+	if !ok {
+		return nil
 	}
-	return nil
+	return &corev1.ObjectReference{APIVersion: resource.GroupVersion().String(), Kind: "PodGroup", Namespace: id.Namespace, Name: id.Name, UID: uid}
 }
 
 // remedy says how the size of the gang called id can be said.

@@ -26,6 +26,14 @@ const (
 // IsVirtual reports whether a PodGroup of that name exists in this process alone.
 func IsVirtual(name string) bool { return strings.Contains(name, ":") }
 
+// GangName returns what users call the gang of a PodGroup of that name.
+func GangName(name string) string {
+	if parts := strings.SplitN(name, ":", 3); len(parts) > 1 {
+		return parts[1]
+	}
+	return name
+}
+
 // published is what the scheduler is told of a gang. It is comparable.
 type published struct {
 	minCount int32
@@ -86,11 +94,11 @@ func (g *gang) done() []types.UID {
 		}
 	}
 	var done []types.UID
-	for uid, controller := range g.finished {
-		if _, still := g.members[uid]; still {
-			continue // the two informers are not in step
+	for uid, f := range g.finished {
+		if _, still := g.members[uid]; still || f.failed {
+			continue // still: the two informers are not in step
 		}
-		if controllers[controller] || controller == "" && runs {
+		if controllers[f.controller] || f.controller == "" && runs {
 			done = append(done, uid)
 		}
 	}

@@ -44,10 +44,19 @@ func (e *Engine) Tried(namespace, group string, cycle any, placed int) {
 	e.directory.tried(types.NamespacedName{Namespace: namespace, Name: group}, cycle, placed)
 }
 
+// Held says that seats on so many nodes are held for the group until then; 0 that
+// they are not any more.
+func (e *Engine) Held(namespace, group string, nodes int, until time.Time) {
+	e.directory.hold(types.NamespacedName{Namespace: namespace, Name: group}, held{nodes: nodes, until: until})
+}
+
 // Run reports on gangs until ctx is over: events on pods and PodGroup objects say
-// why a gang waits, and what a profile says is done about those that stay bound in
-// part. Only the scheduler that leads may run it.
+// why a gang waits, PodGroup objects get a status, and what a profile says is done
+// about gangs that stay bound in part. Only the scheduler that leads may run it.
 func (e *Engine) Run(ctx context.Context) {
+	if e.options.Virtual {
+		go newStatusWriter(e).run(ctx)
+	}
 	ticker := e.options.Clock.NewTicker(reportPeriod)
 	defer ticker.Stop()
 	said := map[types.NamespacedName]*statement{}
@@ -65,6 +74,8 @@ func (e *Engine) Run(ctx context.Context) {
 type statement struct {
 	reason, note string
 	at           time.Time
+	onAll        bool // on every member that waited
+	held         bool
 	evicted      bool
 }
 
@@ -75,10 +86,13 @@ func (e *Engine) report(ctx context.Context, said map[types.NamespacedName]*stat
 	for _, f := range e.directory.findings(now) {
 		current[f.group] = true
 		last := said[f.group]
-		if last == nil || last.reason != f.reason || last.note != f.note && now.Sub(last.at) >= repeatPeriod {
-			onAll := last == nil || last.reason != f.reason
-			evicted := last != nil && last.evicted
-			said[f.group] = &statement{reason: f.reason, note: f.note, at: now, evicted: evicted}
+		isNew := last == nil || last.reason != f.reason
+		onAll := !f.growing && (isNew || !last.onAll)
+		if isNew || onAll || f.held && !last.held || last.note != f.note && now.Sub(last.at) >= repeatPeriod {
+			said[f.group] = &statement{
+				reason: f.reason, note: f.note, at: now,
+				onAll: onAll || !isNew && last.onAll, held: f.held, evicted: last != nil && last.evicted,
+			}
 			e.tell(ctx, f, onAll)
 		}
 		if f.evict && !said[f.group].evicted {
@@ -94,7 +108,7 @@ func (e *Engine) report(ctx context.Context, said map[types.NamespacedName]*stat
 }
 
 // tell writes the events of f: on its PodGroup object, and on the members that
-// wait, or on one of them if only numbers are new.
+// wait, or on one of them if only numbers are new or members are missing.
 func (e *Engine) tell(ctx context.Context, f finding, onAll bool) {
 	regarding := f.waiting
 	if !onAll && len(regarding) > 1 {

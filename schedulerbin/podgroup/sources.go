@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,6 +34,17 @@ var resources = []struct {
 }{
 	{gangkey.FamilyX, schema.GroupVersionResource{Group: "scheduling.x-k8s.io", Version: "v1alpha1", Resource: "podgroups"}},
 	{gangkey.FamilyOlder, schema.GroupVersionResource{Group: "scheduling.sigs.k8s.io", Version: "v1alpha1", Resource: "podgroups"}},
+}
+
+// resourceOf returns where the PodGroup objects of family are, and whether it has
+// any.
+func resourceOf(family gangkey.Family) (schema.GroupVersionResource, bool) {
+	for _, r := range resources {
+		if r.family == family {
+			return r.resource, true
+		}
+	}
+	return schema.GroupVersionResource{}, false
 }
 
 // Discover reports whether the API server serves the PodGroups that the scheduler
@@ -71,24 +83,30 @@ func (e *Engine) watchNative(ctx context.Context) cache.InformerSynced {
 	})
 }
 
-// watchFinished keeps the directory to the members that have succeeded, which the
-// scheduler's own informer drops. One informer a label: the API server then sends
-// pods of gangs only.
+// watchFinished keeps the directory to the members that have ended, which the
+// scheduler's own informer drops. One informer a label and phase: the API server
+// then sends pods of gangs only, and the metadata need not say the phase.
 func (e *Engine) watchFinished(ctx context.Context) []cache.InformerSynced {
 	var synced []cache.InformerSynced
 	for _, label := range gangkey.Labels() {
-		informer := metadatainformer.NewFilteredMetadataInformer(e.options.Metadata, schema.GroupVersionResource{Version: "v1", Resource: "pods"},
-			metav1.NamespaceAll, 0, cache.Indexers{}, func(options *metav1.ListOptions) {
-				options.LabelSelector = label
-				options.FieldSelector = fields.OneTermEqualSelector("status.phase", "Succeeded").String()
-			}).Informer()
-		synced = append(synced, run(ctx, informer, func(o any) {
-			if pod, ok := o.(metav1.Object); ok {
-				e.directory.setFinished(pod)
-			}
-		}, e.directory.removeFinished))
+		for _, phase := range []corev1.PodPhase{corev1.PodSucceeded, corev1.PodFailed} {
+			synced = append(synced, e.watchPhase(ctx, label, phase))
+		}
 	}
 	return synced
+}
+
+func (e *Engine) watchPhase(ctx context.Context, label string, phase corev1.PodPhase) cache.InformerSynced {
+	informer := metadatainformer.NewFilteredMetadataInformer(e.options.Metadata, schema.GroupVersionResource{Version: "v1", Resource: "pods"},
+		metav1.NamespaceAll, 0, cache.Indexers{}, func(options *metav1.ListOptions) {
+			options.LabelSelector = label
+			options.FieldSelector = fields.OneTermEqualSelector("status.phase", string(phase)).String()
+		}).Informer()
+	return run(ctx, informer, func(o any) {
+		if pod, ok := o.(metav1.Object); ok {
+			e.directory.setFinished(pod, phase == corev1.PodFailed)
+		}
+	}, e.directory.removeFinished)
 }
 
 // watchObjects keeps the directory to the PodGroup objects of each family that is
@@ -148,7 +166,10 @@ func (e *Engine) watchFamily(ctx context.Context, family gangkey.Family, resourc
 func parseSpec(u *unstructured.Unstructured) (*spec, error) {
 	minMember, _, err := unstructured.NestedInt64(u.Object, "spec", "minMember")
 	seconds, _, errSeconds := unstructured.NestedInt64(u.Object, "spec", "scheduleTimeoutSeconds")
-	return &spec{uid: u.GetUID(), minMember: int32(minMember), timeout: time.Duration(seconds) * time.Second}, errors.Join(err, errSeconds)
+	return &spec{
+		uid: u.GetUID(), minMember: int32(minMember), timeout: time.Duration(seconds) * time.Second,
+		status: parseStatus(u),
+	}, errors.Join(err, errSeconds)
 }
 
 // run starts informer and calls set for what is added or changed, and remove for

@@ -17,7 +17,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
 )
 
 const (
@@ -36,38 +35,28 @@ const (
 // admissionBench is a control plane with admission policies in one of two
 // namespaces, so that rounds with and without them can alternate.
 type admissionBench struct {
-	sandbox, data string
-	kube          kubernetes.Interface
+	*controlPlane
+	kube kubernetes.Interface
 }
 
 // startAdmission starts a control plane and applies the policies.
 func startAdmission(ctx context.Context, dir, sandbox, plugin string) (*admissionBench, error) {
-	b := &admissionBench{sandbox: sandbox, data: filepath.Join(dir, "sandbox")}
-	if err := b.command(ctx, "up", "--detach").Run(); err != nil {
-		return nil, fmt.Errorf("start the sandbox: %w", err)
+	plane, err := startControlPlane(ctx, dir, "sandbox", sandbox)
+	if err != nil {
+		return nil, err
 	}
+	b := &admissionBench{controlPlane: plane}
 	if err := b.prepare(ctx, dir, plugin); err != nil {
 		return nil, errors.Join(err, b.stop(ctx))
 	}
 	return b, nil
 }
 
-// command is a command of the sandbox; what it says is of no interest.
-func (b *admissionBench) command(ctx context.Context, args ...string) *exec.Cmd {
-	return command(ctx, b.sandbox, append(args, "--data-dir", b.data)...)
-}
-
-func (b *admissionBench) stop(ctx context.Context) error {
-	return b.command(context.WithoutCancel(ctx), "down").Run()
-}
-
 func (b *admissionBench) prepare(ctx context.Context, dir, plugin string) error {
-	kubeconfig := filepath.Join(b.data, "kubeconfig")
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	config, err := b.config()
 	if err != nil {
 		return err
 	}
-	config.QPS = -1
 	if b.kube, err = kubernetes.NewForConfig(config); err != nil {
 		return err
 	}
@@ -83,7 +72,7 @@ func (b *admissionBench) prepare(ctx context.Context, dir, plugin string) error 
 	if err := os.WriteFile(filepath.Join(folder, "policies.cue"), []byte(admissionDocument()), 0o644); err != nil {
 		return err
 	}
-	c := exec.CommandContext(ctx, plugin, "apply", "--kubeconfig", kubeconfig, "--set", "bench", "-p", folder,
+	c := exec.CommandContext(ctx, plugin, "apply", "--kubeconfig", b.kubeconfig(), "--set", "bench", "-p", folder,
 		"--surface", "admission", "-n", placedNamespace, "--wait")
 	if out, err := c.CombinedOutput(); err != nil {
 		return fmt.Errorf("apply %d policies: %w\n%s", admissionPolicies, err, out)

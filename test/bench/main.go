@@ -6,6 +6,8 @@
 // package must not know how the plugin works inside: it runs the binary.
 // What admission policies cost is measured in a control plane of its own, with
 // rounds of pods in a namespace that they are for and in one that they are not.
+// Gangs have a table of their own: loads on control planes, with the bundled
+// scheduler and with the in-tree group cycle alone.
 //
 // Arguments are the beginnings of the names of what is to be measured; without
 // any, everything is.
@@ -21,10 +23,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -54,6 +57,14 @@ func run(ctx context.Context, args []string) (err error) {
 	sandbox, err := filepath.Abs(cmp.Or(os.Getenv("SCHED_SANDBOX_BIN"), "bin/sched-sandbox"))
 	if err != nil {
 		return err
+	}
+	scheduler, err := filepath.Abs(cmp.Or(os.Getenv("SCHED_SCHEDULER_BIN"), "bin/placement-scheduler"))
+	if err != nil {
+		return err
+	}
+	gangs := gangLoads(args)
+	if len(gangs) == len(args) && len(args) > 0 { // which need nothing of what follows
+		return measureGangs(ctx, gangs, dir, sandbox, scheduler, os.Stdout)
 	}
 	kubectl := filepath.Join(dir, "kubectl")
 	fmt.Fprintln(os.Stderr, "building kubectl as the baseline for start-up …")
@@ -136,5 +147,11 @@ func run(ctx context.Context, args []string) (err error) {
 	rows = slices.DeleteFunc(rows, func(r row) bool {
 		return len(args) > 0 && !slices.ContainsFunc(args, func(word string) bool { return strings.HasPrefix(r.name, word) })
 	})
-	return measureAll(ctx, rows, os.Stdout)
+	if len(rows) > 0 {
+		err = measureAll(ctx, rows, os.Stdout)
+	}
+	if len(gangs) > 0 {
+		err = errors.Join(err, measureGangs(ctx, gangs, dir, sandbox, scheduler, os.Stdout))
+	}
+	return err
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
 
@@ -57,10 +58,16 @@ func newLab(t *testing.T, p *plane, nodes int) *lab {
 // node makes one node for one pod, with labels beside its pool's.
 func (l *lab) node(i int, labels map[string]string) {
 	l.Helper()
+	l.nodeFor(i, 1, labels)
+}
+
+// nodeFor makes one node for so many pods.
+func (l *lab) nodeFor(i int, pods int64, labels map[string]string) {
+	l.Helper()
 	all := map[string]string{poolLabel: l.namespace}
 	maps.Copy(all, labels)
 	capacity := corev1.ResourceList{
-		corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("4Gi"), corev1.ResourcePods: resource.MustParse("10"),
+		corev1.ResourceCPU: *resource.NewQuantity(pods, resource.DecimalSI), corev1.ResourceMemory: resource.MustParse("4Gi"), corev1.ResourcePods: *resource.NewQuantity(10*pods, resource.DecimalSI),
 	}
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: l.nodeName(i), Labels: all},
@@ -115,12 +122,19 @@ func (l *lab) dump() {
 // podGroup creates a PodGroup object.
 func (l *lab) podGroup(name string, minMember int) {
 	l.Helper()
+	l.podGroupOf(podGroups, name, minMember, 0)
+}
+
+// podGroupOf creates a PodGroup object of one of their groups, with a timeout of
+// its own if that is not 0.
+func (l *lab) podGroupOf(gvr schema.GroupVersionResource, name string, minMember int, timeout time.Duration) {
+	l.Helper()
 	object := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": podGroups.GroupVersion().String(), "kind": "PodGroup",
+		"apiVersion": gvr.GroupVersion().String(), "kind": "PodGroup",
 		"metadata": map[string]any{"name": name},
-		"spec":     map[string]any{"minMember": int64(minMember)},
+		"spec":     map[string]any{"minMember": int64(minMember), "scheduleTimeoutSeconds": int64(timeout.Seconds())},
 	}}
-	if _, err := l.dynamic.Resource(podGroups).Namespace(l.namespace).Create(l.Context(), object, metav1.CreateOptions{}); err != nil {
+	if _, err := l.dynamic.Resource(gvr).Namespace(l.namespace).Create(l.Context(), object, metav1.CreateOptions{}); err != nil {
 		l.Fatal(err)
 	}
 }

@@ -7,7 +7,9 @@ package scheduler_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -31,10 +33,13 @@ import (
 // binaryEnv names a built placement-scheduler, so that the tests build none.
 const binaryEnv = "SCHED_SCHEDULER_BIN"
 
-// The profiles of the scheduler under test: schedulerName is for gangs, cacheName
-// for pods that name datasets.
+// The profiles of the scheduler under test: schedulerName is for gangs, greedyName
+// for gangs for which no seats are held, evictName for gangs of which a part is
+// evicted, cacheName for pods that name datasets.
 const (
 	schedulerName = "placement-scheduler"
+	greedyName    = "placement-scheduler-greedy"
+	evictName     = "placement-scheduler-evict"
 	cacheName     = "placement-scheduler-cache"
 )
 
@@ -48,6 +53,16 @@ var (
 )
 
 func TestMain(m *testing.M) {
+	flag.Parse()
+	parallel := false
+	flag.Visit(func(f *flag.Flag) { parallel = parallel || f.Name == "test.parallel" })
+	if !parallel {
+		// The tests wait for the most part, so more of them than cores may.
+		if err := flag.Set("test.parallel", "8"); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(2)
+		}
+	}
 	code := m.Run()
 	for _, p := range []*plane{withoutAPI, withAPI} {
 		if err := p.stop(); err != nil {
@@ -131,20 +146,17 @@ profiles:
   plugins: {multiPoint: {enabled: [{name: Gang}]}}
   pluginConfig: [{name: Gang, args: {timeout: 20s}}]
 - schedulerName: %s
+  plugins:
+    multiPoint: {enabled: [{name: Gang}]}
+    podGroupPostFilter: {disabled: [{name: Gang}]}
+  pluginConfig: [{name: Gang, args: {timeout: 20s}}]
+- schedulerName: %s
+  plugins: {multiPoint: {enabled: [{name: Gang}]}}
+  pluginConfig: [{name: Gang, args: {timeout: 20s, onPartial: evict}}]
+- schedulerName: %s
   plugins: {multiPoint: {enabled: [{name: CacheLocality, weight: 10}, {name: GPUMemory}]}}
-`, p.sandbox.Kubeconfig(), schedulerName, cacheName)
-	file := filepath.Join(p.dir, "config.yaml")
-	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
-		return err
-	}
-	log, err := os.Create(p.log())
-	if err != nil {
-		return err
-	}
-	defer log.Close()
-	p.scheduler = exec.Command(binary, "--config="+file, "--secure-port=0", "--v=2")
-	p.scheduler.Stdout, p.scheduler.Stderr = log, log
-	if err := p.scheduler.Start(); err != nil {
+`, p.sandbox.Kubeconfig(), schedulerName, greedyName, evictName, cacheName)
+	if p.scheduler, err = startProcess(binary, p.dir, "main", config); err != nil {
 		return err
 	}
 	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
@@ -158,7 +170,24 @@ profiles:
 	return nil
 }
 
-func (p *plane) log() string { return filepath.Join(p.dir, "log") }
+func (p *plane) log() string { return filepath.Join(p.dir, "main.log") }
+
+// startProcess starts a scheduler with the configuration. What it says goes to a
+// log in dir.
+func startProcess(binary, dir, name, config string) (*exec.Cmd, error) {
+	file := filepath.Join(dir, name+".yaml")
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		return nil, err
+	}
+	log, err := os.Create(filepath.Join(dir, name+".log"))
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	process := exec.Command(binary, "--config="+file, "--secure-port=0", "--v=2")
+	process.Stdout, process.Stderr = log, log
+	return process, process.Start()
+}
 
 func (p *plane) stop() error {
 	var failed []error
@@ -199,25 +228,46 @@ func schedulerBinary() (string, error) {
 	return build()
 }
 
-// podGroups are the PodGroup objects that scheduler-plugins brought in.
-var podGroups = schema.GroupVersionResource{Group: "scheduling.x-k8s.io", Version: "v1alpha1", Resource: "podgroups"}
+// The PodGroup objects that scheduler-plugins brought in, as it defines them now
+// and as it did at first.
+var (
+	podGroups      = schema.GroupVersionResource{Group: "scheduling.x-k8s.io", Version: "v1alpha1", Resource: "podgroups"}
+	olderPodGroups = schema.GroupVersionResource{Group: "scheduling.sigs.k8s.io", Version: "v1alpha1", Resource: "podgroups"}
+)
 
-// installPodGroups creates their CRD and returns when it is served.
+// installPodGroups creates their CRDs and returns when they are served. The status
+// has exactly the fields that it has there: what is applied must be declared.
 func (p *plane) installPodGroups(ctx context.Context) error {
-	object := map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}
+	text, number := map[string]any{"type": "string"}, map[string]any{"type": "integer", "format": "int32"}
+	date := map[string]any{"type": "string", "format": "date-time"}
+	status := map[string]any{
+		"phase": text, "occupiedBy": text, "running": number, "succeeded": number, "failed": number, "scheduleStartTime": date,
+	}
+	olderStatus := maps.Clone(status)
+	olderStatus["scheduled"] = number
+	if err := p.installCRD(ctx, podGroups, status); err != nil {
+		return err
+	}
+	return p.installCRD(ctx, olderPodGroups, olderStatus)
+}
+
+func (p *plane) installCRD(ctx context.Context, gvr schema.GroupVersionResource, status map[string]any) error {
+	open := map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}
 	definition := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
 		"metadata": map[string]any{
-			"name":        "podgroups.scheduling.x-k8s.io",
+			"name":        gvr.GroupResource().String(),
 			"annotations": map[string]any{"api-approved.kubernetes.io": "https://github.com/kubernetes-sigs/scheduler-plugins/pull/50"},
 		},
 		"spec": map[string]any{
-			"group": podGroups.Group, "scope": "Namespaced",
+			"group": gvr.Group, "scope": "Namespaced",
 			"names": map[string]any{"plural": "podgroups", "singular": "podgroup", "kind": "PodGroup", "listKind": "PodGroupList"},
 			"versions": []any{map[string]any{
-				"name": podGroups.Version, "served": true, "storage": true,
+				"name": gvr.Version, "served": true, "storage": true,
 				"subresources": map[string]any{"status": map[string]any{}},
-				"schema":       map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "properties": map[string]any{"spec": object, "status": object}}},
+				"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "properties": map[string]any{
+					"spec": open, "status": map[string]any{"type": "object", "properties": status},
+				}}},
 			}},
 		},
 	}}
@@ -227,11 +277,11 @@ func (p *plane) installPodGroups(ctx context.Context) error {
 	}
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		_, last = p.dynamic.Resource(podGroups).List(ctx, metav1.ListOptions{})
+		_, last = p.dynamic.Resource(gvr).List(ctx, metav1.ListOptions{})
 		return last == nil, nil
 	})
 	if err != nil {
-		return fmt.Errorf("wait for the PodGroup objects to be served: %w; last: %w", err, last)
+		return fmt.Errorf("wait for the PodGroup objects of %s to be served: %w; last: %w", gvr.Group, err, last)
 	}
 	return nil
 }

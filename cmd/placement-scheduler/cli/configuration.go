@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 	"slices"
 
@@ -9,10 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
-	"k8s.io/kubernetes/pkg/scheduler"
 	config "k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config/latest"
-	"k8s.io/kubernetes/pkg/scheduler/backend/queue"
 
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/args"
 )
@@ -83,29 +80,34 @@ func enablesGang(profile config.KubeSchedulerProfile) bool {
 		return false
 	}
 	for _, set := range []config.PluginSet{
-		profile.Plugins.MultiPoint, profile.Plugins.PreEnqueue, profile.Plugins.Reserve, profile.Plugins.Permit, profile.Plugins.PostBind,
+		profile.Plugins.MultiPoint, profile.Plugins.PreEnqueue, profile.Plugins.PreFilter, profile.Plugins.Filter,
+		profile.Plugins.PodGroupPostFilter, profile.Plugins.Reserve, profile.Plugins.Permit, profile.Plugins.PostBind,
 	} {
-		if slices.ContainsFunc(set.Enabled, func(e config.Plugin) bool { return e.Name == args.Gang }) {
+		if names(set.Enabled, args.Gang) {
 			return true
 		}
 	}
 	return false
 }
 
-// runWithQueue has run called when the scheduler begins to schedule, and so not in
-// a replica that stands by: upstream's command leaves no other place for what only
-// the leader does.
-func runWithQueue(ctx context.Context, sched *scheduler.Scheduler, run func(context.Context)) {
-	sched.SchedulingQueue = &companionQueue{SchedulingQueue: sched.SchedulingQueue, start: func() { go run(ctx) }}
+// names reports whether the plugin is in the list.
+func names(list []config.Plugin, plugin string) bool {
+	return slices.ContainsFunc(list, func(p config.Plugin) bool { return p.Name == plugin })
 }
 
-type companionQueue struct {
-	queue.SchedulingQueue
-	start func()
-}
-
-// Run starts the queue's own work, and the companion.
-func (q *companionQueue) Run(logger klog.Logger) {
-	q.SchedulingQueue.Run(logger)
-	q.start()
+// gangFirst puts Gang before DefaultPreemption among what comes after a pod group
+// has failed, in the profiles that enable it by MultiPoint: where there is nobody
+// to preempt, DefaultPreemption ends that list. A plugin that MultiPoint enables
+// and a profile names at its point too comes before all that MultiPoint alone
+// enables (pkg/scheduler/framework/runtime, expandMultiPointPlugins).
+func gangFirst(profiles []config.KubeSchedulerProfile) {
+	for _, profile := range profiles {
+		if profile.Plugins == nil || !names(profile.Plugins.MultiPoint.Enabled, args.Gang) {
+			continue
+		}
+		after := &profile.Plugins.PodGroupPostFilter
+		if !names(after.Enabled, args.Gang) && !names(after.Disabled, args.Gang) && !names(after.Disabled, "*") {
+			after.Enabled = append([]config.Plugin{{Name: args.Gang}}, after.Enabled...)
+		}
+	}
 }

@@ -57,7 +57,9 @@ func setup(ctx context.Context, opts *options.Options, extra *extraOptions) (*sc
 			return nil, nil, err
 		}
 		prepared.Client = engine.Client(prepared.Client)
-		plugins = append(plugins, registry.Plugin{Name: gang.Name, New: gang.New(engine)})
+		holds := gang.NewHolds(clock.RealClock{})
+		legacyregistry.RawMustRegister(holds)
+		plugins = append(plugins, registry.Plugin{Name: gang.Name, New: gang.New(engine, holds)})
 	}
 	var opener *gates.Controller
 	if extra.gates {
@@ -66,6 +68,7 @@ func setup(ctx context.Context, opts *options.Options, extra *extraOptions) (*sc
 		}
 	}
 	completed := prepared.Complete()
+	gangFirst(completed.ComponentConfig.Profiles)
 	sched, profiles, err := newScheduler(ctx, &completed, plugins)
 	if err != nil {
 		return nil, nil, err
@@ -94,8 +97,14 @@ func newEngine(ctx context.Context, prepared *schedulerconfig.Config, groups gro
 	if err != nil {
 		return nil, err
 	}
+	// A client of its own, with its own limit of requests: what is said of gangs that
+	// wait must not hold up the Bindings of those that do not.
+	client, err := kubernetes.NewForConfig(rest.AddUserAgent(rest.CopyConfig(prepared.KubeConfig), Name))
+	if err != nil {
+		return nil, err
+	}
 	engine := podgroup.New(podgroup.Options{
-		Client: prepared.Client, Dynamic: dynamicClient, Metadata: metadataClient,
+		Client: client, Dynamic: dynamicClient, Metadata: metadataClient,
 		Native: groups.native, Virtual: groups.virtual, Reporter: Name, Instance: instance,
 	})
 	return engine, engine.Attach(ctx, prepared.InformerFactory)

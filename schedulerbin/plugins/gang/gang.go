@@ -5,13 +5,16 @@
 //   - PreEnqueue and EnqueueExtensions, to hold back the members of a virtual group
 //     that the scheduler could only fail on: while the group's priority is not
 //     visible in the scheduler's cache, and while members contradict each other;
-//   - Reserve, to count how many members a trial of the whole group places, and to
-//     let go the waiting siblings of a member that is lost;
+//   - Reserve, to count how many members a trial of the whole group places, to give
+//     up what was held for a gang that is placed, and to let go the waiting siblings of a member that is lost;
 //   - Permit, to end a wait after the gang's own timeout: upstream's is a constant
 //     of 5 minutes, and the API has no field for it;
-//   - PostBind, to forget the wait.
-//
-// It has no Filter and no Score: no method of it runs for a node.
+//   - PostBind, to forget the wait;
+//   - PodGroupPostFilter, to hold seats for a gang that has not fit for its timeout
+//     because single pods take each seat as it falls free;
+//   - PreFilter and Filter, to keep other pods off the seats, and nothing else:
+//     where none are held, which is the rule, PreFilter skips, and no method of the
+//     plugin runs for a node; SignPlugin, so that equal pods stay equal.
 package gang
 
 import (
@@ -48,6 +51,9 @@ type Groups interface {
 	// Tried says that a trial of the group has placed so many members by now. Each
 	// trial has a cycle of its own.
 	Tried(namespace, group string, cycle any, placed int)
+	// Held says that seats on so many nodes are held for the group until then; 0
+	// that they are not any more.
+	Held(namespace, group string, nodes int, until time.Time)
 }
 
 // Plugin is the plugin Gang.
@@ -55,6 +61,7 @@ type Plugin struct {
 	args   *args.GangArgs
 	handle fwk.Handle
 	groups Groups
+	holds  *Holds
 	clock  clock.WithDelayedExecution
 
 	mu     sync.Mutex
@@ -62,24 +69,28 @@ type Plugin struct {
 }
 
 var (
-	_ fwk.PreEnqueuePlugin  = &Plugin{}
-	_ fwk.EnqueueExtensions = &Plugin{}
-	_ fwk.ReservePlugin     = &Plugin{}
-	_ fwk.PermitPlugin      = &Plugin{}
-	_ fwk.PostBindPlugin    = &Plugin{}
+	_ fwk.PreEnqueuePlugin         = &Plugin{}
+	_ fwk.EnqueueExtensions        = &Plugin{}
+	_ fwk.SignPlugin               = &Plugin{}
+	_ fwk.PreFilterPlugin          = &Plugin{}
+	_ fwk.FilterPlugin             = &Plugin{}
+	_ fwk.PodGroupPostFilterPlugin = &Plugin{}
+	_ fwk.ReservePlugin            = &Plugin{}
+	_ fwk.PermitPlugin             = &Plugin{}
+	_ fwk.PostBindPlugin           = &Plugin{}
 )
 
-// New returns the plugin's factory. The plugin tells groups what it sees, and runs
-// under the guard. The factory's error is one of the arguments, with the path of
-// the field.
-func New(groups Groups) func(context.Context, runtime.Object, fwk.Handle, *contain.Guard) (fwk.Plugin, error) {
+// New returns the plugin's factory. The plugin tells groups what it sees, shares
+// holds with the other profiles, and runs under the guard. The factory's error is
+// one of the arguments, with the path of the field.
+func New(groups Groups, holds *Holds) func(context.Context, runtime.Object, fwk.Handle, *contain.Guard) (fwk.Plugin, error) {
 	return func(_ context.Context, object runtime.Object, handle fwk.Handle, guard *contain.Guard) (fwk.Plugin, error) {
 		a, err := args.FromObject[*args.GangArgs](Name, object)
 		if err != nil {
 			return nil, err
 		}
 		groups.Configure(handle.ProfileName(), a)
-		return contain.Wrap[contained](guard, newPlugin(a, handle, groups, clock.RealClock{}))
+		return contain.Wrap[contained](guard, newPlugin(a, handle, groups, holds))
 	}
 }
 
@@ -88,13 +99,17 @@ type contained struct {
 	contain.Plugin
 	contain.PreEnqueuePlugin
 	contain.EnqueueExtensions
+	contain.SignPlugin
+	contain.PreFilterPlugin
+	contain.FilterPlugin
+	contain.PodGroupPostFilterPlugin
 	contain.ReservePlugin
 	contain.PermitPlugin
 	contain.PostBindPlugin
 }
 
-func newPlugin(a *args.GangArgs, handle fwk.Handle, groups Groups, c clock.WithDelayedExecution) *Plugin {
-	return &Plugin{args: a, handle: handle, groups: groups, clock: c, timers: map[types.UID]clock.Timer{}}
+func newPlugin(a *args.GangArgs, handle fwk.Handle, groups Groups, holds *Holds) *Plugin {
+	return &Plugin{args: a, handle: handle, groups: groups, holds: holds, clock: holds.clock, timers: map[types.UID]clock.Timer{}}
 }
 
 // Name returns Gang.
@@ -120,12 +135,29 @@ func (p *Plugin) PreEnqueue(_ context.Context, pod *corev1.Pod) *fwk.Status {
 	return nil
 }
 
-// EventsToRegister returns what ends a hold: a change of the member's own group.
+// EventsToRegister returns what lets a pod go on: a change of the member's own
+// group, and a pod that leaves a node where seats are held. The end of a hold is no
+// event of the cluster's, and wakes the pods by itself.
 func (p *Plugin) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, error) {
-	return []fwk.ClusterEventWithHint{{
-		Event:          fwk.ClusterEvent{Resource: fwk.PodGroup, ActionType: fwk.Add | fwk.Update},
-		QueueingHintFn: wakesMember,
-	}}, nil
+	return []fwk.ClusterEventWithHint{
+		{Event: fwk.ClusterEvent{Resource: fwk.PodGroup, ActionType: fwk.Add | fwk.Update}, QueueingHintFn: wakesMember},
+		{Event: fwk.ClusterEvent{Resource: fwk.AssignedPod, ActionType: fwk.Delete}, QueueingHintFn: p.leavesHeldNode},
+	}, nil
+}
+
+// leavesHeldNode queues pod when another has left a node where seats are held from
+// it.
+func (p *Plugin) leavesHeldNode(_ klog.Logger, pod *corev1.Pod, left, _ any) (fwk.QueueingHint, error) {
+	gone, ok := left.(*corev1.Pod)
+	if !ok {
+		return fwk.Queue, fmt.Errorf("event of a pod holds a %T", left)
+	}
+	for _, held := range p.holds.against(nameOf(pod), gangkey.Priority(pod)) {
+		if len(held.seats[gone.Spec.NodeName]) > 0 {
+			return fwk.Queue, nil
+		}
+	}
+	return fwk.QueueSkip, nil
 }
 
 // wakesMember queues pod when the group that is new or changed is its own.
@@ -148,9 +180,14 @@ type placed int
 // Clone returns the count.
 func (p placed) Clone() fwk.StateData { return p }
 
-// Reserve counts a member that a trial of its group has placed. It holds nothing.
-func (p *Plugin) Reserve(_ context.Context, state fwk.CycleState, pod *corev1.Pod, _ string) *fwk.Status {
-	if groupOf(pod) == "" || !state.IsPodGroupSchedulingCycle() {
+// Reserve counts a member that a trial of its group has placed, and gives up what
+// was held for a gang that is placed for good.
+func (p *Plugin) Reserve(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, _ string) *fwk.Status {
+	if groupOf(pod) == "" {
+		return nil
+	}
+	if !state.IsPodGroupSchedulingCycle() {
+		p.placed(ctx, nameOf(pod))
 		return nil
 	}
 	cycle := state.GetPodGroupSchedulingCycle()
@@ -166,13 +203,15 @@ func (p *Plugin) Reserve(_ context.Context, state fwk.CycleState, pod *corev1.Po
 }
 
 // Unreserve lets go the members that wait for one that is lost: rejected, deleted,
-// preempted or failed at its bind. It may run for a pod whose Reserve did not.
-func (p *Plugin) Unreserve(_ context.Context, state fwk.CycleState, pod *corev1.Pod, _ string) {
+// preempted or failed at its bind. Where siblings are bound already, it keeps the
+// member's seat for the retry. It may run for a pod whose Reserve did not.
+func (p *Plugin) Unreserve(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, node string) {
 	if groupOf(pod) == "" || state.IsPodGroupSchedulingCycle() {
 		return // a trial has nobody waiting
 	}
 	p.stopTimer(pod.UID)
 	p.release(pod, fmt.Sprintf("member %s of the gang is lost", pod.Name))
+	p.keepSeat(ctx, pod, node)
 }
 
 // Permit starts the gang's timeout for a member. It never makes a member wait:

@@ -46,6 +46,13 @@ type manager struct {
 
 func (m manager) PodGroups() fwk.PodGroupLister { return m.groups }
 
+func (m manager) PodGroupStates() fwk.PodGroupStateLister { return states{} }
+
+// states has no group of which a member has a node.
+type states struct{}
+
+func (states) Get(string, string) (fwk.PodGroupState, error) { return nil, errors.New("not there") }
+
 type lister []*schedulingv1beta1.PodGroup
 
 func (l lister) Get(namespace, name string) (*schedulingv1beta1.PodGroup, error) {
@@ -108,9 +115,12 @@ type heard struct {
 	profile string
 	placed  []int
 	cycles  []any
+	held    []int
 }
 
 func (h *heard) Configure(profile string, _ *args.GangArgs) { h.profile = profile }
+
+func (h *heard) Held(_, _ string, nodes int, _ time.Time) { h.held = append(h.held, nodes) }
 
 func (h *heard) Tried(_, _ string, cycle any, placed int) {
 	h.placed, h.cycles = append(h.placed, placed), append(h.cycles, cycle)
@@ -155,7 +165,7 @@ func TestPreEnqueue(t *testing.T) {
 		{"no priority yet", pod("a", "x:unseen", 0), ReasonPriority},
 		{"a contradiction", pod("a", "x:mixed", 5), "two priorities"},
 	}
-	plugin := newPlugin(&args.GangArgs{}, h, &heard{}, clocktesting.NewFakeClock(time.Time{}))
+	plugin := newPlugin(&args.GangArgs{}, h, &heard{}, NewHolds(clocktesting.NewFakeClock(time.Time{})))
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -174,9 +184,9 @@ func TestPreEnqueue(t *testing.T) {
 // that name elsewhere, does not.
 func TestOnlyItsGroupWakesAMember(t *testing.T) {
 	t.Parallel()
-	plugin := newPlugin(&args.GangArgs{}, &handle{}, &heard{}, clocktesting.NewFakeClock(time.Time{}))
+	plugin := newPlugin(&args.GangArgs{}, &handle{}, &heard{}, NewHolds(clocktesting.NewFakeClock(time.Time{})))
 	registered, err := plugin.EventsToRegister(t.Context())
-	if err != nil || len(registered) != 1 {
+	if err != nil || len(registered) != 2 {
 		t.Fatalf("got %v, %v", registered, err)
 	}
 	elsewhere := group("x:g", nil, nil)
@@ -196,7 +206,7 @@ func TestOnlyItsGroupWakesAMember(t *testing.T) {
 func TestReserveCountsATrial(t *testing.T) {
 	t.Parallel()
 	told := &heard{}
-	plugin := newPlugin(&args.GangArgs{}, &handle{}, told, clocktesting.NewFakeClock(time.Time{}))
+	plugin := newPlugin(&args.GangArgs{}, &handle{}, told, NewHolds(clocktesting.NewFakeClock(time.Time{})))
 	trial := func(cycle fwk.PodGroupCycleState, names ...string) {
 		for _, name := range names {
 			state := framework.NewCycleState()
@@ -239,7 +249,7 @@ func waiters() *handle {
 func TestLostMemberReleasesItsSiblings(t *testing.T) {
 	t.Parallel()
 	h := waiters()
-	plugin := newPlugin(&args.GangArgs{}, h, &heard{}, clocktesting.NewFakeClock(time.Time{}))
+	plugin := newPlugin(&args.GangArgs{}, h, &heard{}, NewHolds(clocktesting.NewFakeClock(time.Time{})))
 	trial := framework.NewCycleState()
 	trial.SetPodGroupSchedulingCycle(framework.NewCycleState())
 	plugin.Unreserve(t.Context(), trial, pod("lost", "x:g", 0), "node")
@@ -277,7 +287,7 @@ func TestTimeout(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			h, c := waiters(), clocktesting.NewFakeClock(time.Time{})
-			plugin := newPlugin(&args.GangArgs{Timeout: metav1.Duration{Duration: time.Minute}}, h, &heard{}, c)
+			plugin := newPlugin(&args.GangArgs{Timeout: metav1.Duration{Duration: time.Minute}}, h, &heard{}, NewHolds(c))
 			name := map[string]string{"x:g": "a", "x:h": "c", "x:none": "e"}[test.group]
 			member := pod(name, test.group, 0)
 			if status, wait := plugin.Permit(t.Context(), framework.NewCycleState(), member, "node"); !status.IsSuccess() || wait != 0 {
@@ -300,17 +310,14 @@ func TestFactory(t *testing.T) {
 	guard := contain.NewGuard(t.Context(), Name, &handle{}, contain.Options{
 		Metrics: contain.NewMetrics(), Budgets: contain.DefaultBudgets(), Clock: clocktesting.NewFakePassiveClock(time.Time{}),
 	})
-	plugin, err := New(told)(t.Context(), nil, &handle{}, guard)
+	plugin, err := New(told, NewHolds(clocktesting.NewFakeClock(time.Time{})))(t.Context(), nil, &handle{}, guard)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if plugin.Name() != Name || told.profile != "profile" {
 		t.Errorf("plugin %q of profile %q", plugin.Name(), told.profile)
 	}
-	if _, ok := plugin.(fwk.FilterPlugin); ok {
-		t.Error("it runs for nodes")
-	}
-	if _, err := New(told)(t.Context(), &runtime.Unknown{Raw: []byte(`{"timeuot": "1m"}`)}, &handle{}, guard); err == nil {
+	if _, err := New(told, NewHolds(clocktesting.NewFakeClock(time.Time{})))(t.Context(), &runtime.Unknown{Raw: []byte(`{"timeuot": "1m"}`)}, &handle{}, guard); err == nil {
 		t.Error("a typo in the arguments is no error")
 	}
 }

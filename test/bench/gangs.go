@@ -1,0 +1,302 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+)
+
+const (
+	// contendedFigures is what a prototype of virtual groups took for the contended
+	// load at 1,000 requests a second, on two idle cores.
+	contendedFigures = "a prototype: 10.6 s, p50 5.4 s"
+	// leastRatio is how many pods a second there must be for those of the in-tree
+	// group cycle.
+	leastRatio = 0.9
+	// gangPairs is how often both are measured in turn.
+	gangPairs = 3
+	// fewNodes have half of the room that the contended load would need at once,
+	// manyNodes more than any load needs.
+	fewNodes, manyNodes = 100, 5000
+)
+
+// contended is 2:1: half of the gangs fit at a time.
+var contended = gangLoad{gangs: 100, size: 16, run: 2 * time.Second, interleaved: true, limit: 5 * time.Minute}
+
+// uncontended are loads that fit at once.
+var uncontended = []gangLoad{
+	{gangs: 1000, size: 3, limit: 5 * time.Minute},
+	{gangs: 3, size: 1000, limit: 5 * time.Minute},
+}
+
+// gangBench is a control plane on which schedulers are started in turn.
+type gangBench struct {
+	*controlPlane
+	dir, scheduler string
+	kube           kubernetes.Interface
+	objects        dynamic.Interface
+	started        int
+}
+
+// The names of what is measured of gangs; gangsAll is both.
+const (
+	gangsAll      = "gangs"
+	gangsVirtual  = "gangs-virtual"
+	gangsCompared = "gangs-compared"
+)
+
+// gangLoads returns which of these names are among the arguments: all loads where
+// there are no arguments at all.
+func gangLoads(args []string) (names []string) {
+	if len(args) == 0 {
+		return []string{gangsAll}
+	}
+	for _, name := range []string{gangsAll, gangsVirtual, gangsCompared} {
+		if slices.Contains(args, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// measureGangs measures loads of gangs and prints what came of them.
+func measureGangs(ctx context.Context, names []string, dir, sandbox, scheduler string, out io.Writer) (err error) {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "gangs\tby\tQPS\twhole\tin part\tseconds\tpods/s\twait p50\twait max\tbinding p50\tlimit\t")
+	all := slices.Contains(names, gangsAll)
+	if all || slices.Contains(names, gangsVirtual) {
+		err = errors.Join(err, measureVirtual(ctx, dir, sandbox, scheduler, table))
+	}
+	if all || slices.Contains(names, gangsCompared) {
+		err = errors.Join(err, measureCompared(ctx, dir, sandbox, scheduler, table))
+	}
+	return errors.Join(err, table.Flush())
+}
+
+// measureVirtual runs the contended load where the API server has no PodGroups. All
+// gangs must be whole in the end; the seconds say how busy the machine is.
+func measureVirtual(ctx context.Context, dir, sandbox, scheduler string, table io.Writer) (err error) {
+	b, err := startGangs(ctx, filepath.Join(dir, "virtual"), sandbox, scheduler)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.stop(ctx)) }()
+	for _, qps := range []int{1000, 50} {
+		r, err := b.measure(ctx, contended, true, qps)
+		if err != nil {
+			return err
+		}
+		limit := "all whole"
+		if qps == 1000 {
+			limit += "; " + contendedFigures
+		}
+		printGangs(table, contended, "bundled scheduler", qps, r, limit)
+		if r.whole < contended.gangs || r.part > 0 {
+			return fmt.Errorf("contended gangs at %d QPS: %d of %d whole, %d in part", qps, r.whole, contended.gangs, r.part)
+		}
+	}
+	return nil
+}
+
+// measureCompared compares the bundled scheduler, for PodGroup objects of
+// scheduling.x-k8s.io, with the in-tree group cycle alone, for those of the API:
+// the same program without a plugin of ours, on the same API server.
+func measureCompared(ctx context.Context, dir, sandbox, scheduler string, table io.Writer) (err error) {
+	b, err := startGangs(ctx, filepath.Join(dir, "compared"), sandbox, scheduler,
+		"--feature-gates", "GenericWorkload=true", "--runtime-config", "scheduling.k8s.io/v1beta1=true")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.stop(ctx)) }()
+	problem := b.compare(ctx, contended, table)
+	if err := b.setNodes(ctx, manyNodes); err != nil {
+		return errors.Join(problem, err)
+	}
+	for _, load := range uncontended {
+		problem = errors.Join(problem, b.compare(ctx, load, table))
+	}
+	return problem
+}
+
+// compare runs the load with both in turn. It is an error if the bundled scheduler
+// is slower than it may be, or a gang is not whole.
+func (b *gangBench) compare(ctx context.Context, load gangLoad, table io.Writer) error {
+	var ratios []float64
+	for range gangPairs {
+		ours, err := b.measure(ctx, load, true, 1000)
+		if err != nil {
+			return err
+		}
+		printGangs(table, load, "bundled scheduler", 1000, ours, "")
+		native := load
+		native.native = true
+		theirs, err := b.measure(ctx, native, false, 1000)
+		if err != nil {
+			return err
+		}
+		printGangs(table, load, "in-tree group cycle", 1000, theirs, "")
+		if ours.whole < load.gangs || theirs.whole < load.gangs {
+			return fmt.Errorf("%d gangs of %d: %d whole, and %d by the in-tree group cycle", load.gangs, load.size, ours.whole, theirs.whole)
+		}
+		ratios = append(ratios, ours.podsPerSecond(load)/theirs.podsPerSecond(load))
+	}
+	limit := fmt.Sprintf("median ratio %.2f, at least %.2f", median(ratios), leastRatio)
+	if median(ratios) < leastRatio {
+		limit += " NOT REACHED"
+	}
+	fmt.Fprintf(table, "%d of %d\t\t\t\t\t\t\t\t\t\t%s\t\n", load.gangs, load.size, limit)
+	if median(ratios) < leastRatio {
+		return fmt.Errorf("%d gangs of %d: %.2f times the pods a second of the in-tree group cycle; want %.2f", load.gangs, load.size, median(ratios), leastRatio)
+	}
+	return nil
+}
+
+func printGangs(table io.Writer, load gangLoad, by string, qps int, r gangResult, limit string) {
+	middle, longest, span := "", "", ""
+	if r.whole > 0 {
+		middle = fmt.Sprintf("%.1f s", r.waits[len(r.waits)/2].Seconds())
+		longest = fmt.Sprintf("%.1f s", r.waits[len(r.waits)-1].Seconds())
+		span = fmt.Sprintf("%.2f s", r.spans[len(r.spans)/2].Seconds())
+	}
+	fmt.Fprintf(table, "%d of %d\t%s\t%d\t%d\t%d\t%.1f\t%.0f\t%s\t%s\t%s\t%s\t\n", load.gangs, load.size, by, qps, r.whole, r.part,
+		r.total.Seconds(), r.podsPerSecond(load), middle, longest, span, limit)
+}
+
+// startGangs starts a control plane with few nodes, and PodGroup objects.
+func startGangs(ctx context.Context, dir, sandbox, scheduler string, args ...string) (_ *gangBench, err error) {
+	fmt.Fprintln(os.Stderr, "starting a control plane …")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	plane, err := startControlPlane(ctx, dir, "sandbox", sandbox, args...)
+	if err != nil {
+		return nil, err
+	}
+	b := &gangBench{controlPlane: plane, dir: dir, scheduler: scheduler}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, b.stop(ctx))
+		}
+	}()
+	config, err := b.config()
+	if err != nil {
+		return nil, err
+	}
+	if b.kube, err = kubernetes.NewForConfig(config); err != nil {
+		return nil, err
+	}
+	if b.objects, err = dynamic.NewForConfig(config); err != nil {
+		return nil, err
+	}
+	if err := b.setNodes(ctx, fewNodes); err != nil {
+		return nil, err
+	}
+	return b, b.installPodGroups(ctx)
+}
+
+// setNodes makes so many nodes, each for 8 pods.
+func (b *gangBench) setNodes(ctx context.Context, n int) error {
+	pools := filepath.Join(b.dir, "pools.yaml")
+	if err := os.WriteFile(pools, fmt.Appendf(nil, "pools:\n- {name: bench, count: %d, capacity: {cpu: 8}}\n", n), 0o600); err != nil {
+		return err
+	}
+	if err := b.command(ctx, "nodes", "-f", pools).Run(); err != nil {
+		return fmt.Errorf("make nodes: %w", err)
+	}
+	return nil
+}
+
+// installPodGroups installs the CRD of the PodGroup objects, with the status that
+// scheduler-plugins gives it.
+func (b *gangBench) installPodGroups(ctx context.Context) error {
+	open := map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}
+	definition := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+		"metadata": map[string]any{
+			"name":        podGroupObjects.GroupResource().String(),
+			"annotations": map[string]any{"api-approved.kubernetes.io": "https://github.com/kubernetes-sigs/scheduler-plugins/pull/50"},
+		},
+		"spec": map[string]any{
+			"group": podGroupObjects.Group, "scope": "Namespaced",
+			"names": map[string]any{"plural": "podgroups", "singular": "podgroup", "kind": "PodGroup", "listKind": "PodGroupList"},
+			"versions": []any{map[string]any{
+				"name": podGroupObjects.Version, "served": true, "storage": true,
+				"subresources": map[string]any{"status": map[string]any{}},
+				"schema":       map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "properties": map[string]any{"spec": open, "status": open}}},
+			}},
+		},
+	}}
+	definitions := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	if _, err := b.objects.Resource(definitions).Create(ctx, definition, metav1.CreateOptions{}); err != nil {
+		return err
+	}
+	return wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		_, err := b.objects.Resource(podGroupObjects).List(ctx, metav1.ListOptions{})
+		return err == nil, nil
+	})
+}
+
+// measure runs the load with a scheduler that is started for it: the bundled one
+// with Gang, or without any plugin of ours and the feature gate on.
+func (b *gangBench) measure(ctx context.Context, load gangLoad, withGang bool, qps int) (result gangResult, err error) {
+	b.started++
+	name := fmt.Sprintf("bench-%d", b.started)
+	fmt.Fprintf(os.Stderr, "%d gangs of %d at %d QPS, Gang %v …\n", load.gangs, load.size, qps, withGang)
+	config := fmt.Sprintf(`
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+clientConnection: {kubeconfig: %q, qps: %d, burst: %d}
+leaderElection: {resourceName: %s}
+profiles:
+- schedulerName: %s
+`, b.kubeconfig(), qps, 2*qps, name, name)
+	args := []string{"--secure-port=0"}
+	if withGang {
+		config += "  plugins: {multiPoint: {enabled: [{name: Gang}]}}\n"
+	} else {
+		args = append(args, "--feature-gates=GenericWorkload=true")
+	}
+	file := filepath.Join(b.dir, name+".yaml")
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		return result, err
+	}
+	log, err := os.Create(filepath.Join(b.dir, name+".log"))
+	if err != nil {
+		return result, err
+	}
+	defer log.Close()
+	process := command(ctx, b.scheduler, append(args, "--config="+file)...)
+	process.Stdout, process.Stderr = log, log
+	if err := process.Start(); err != nil {
+		return result, err
+	}
+	defer func() {
+		_ = process.Process.Kill()
+		_ = process.Wait() // killed is how it ends
+	}()
+	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		lease, err := b.kube.CoordinationV1().Leases(metav1.NamespaceSystem).Get(ctx, name, metav1.GetOptions{})
+		return err == nil && lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity != "", nil
+	})
+	if err != nil {
+		data, _ := os.ReadFile(log.Name())
+		return result, fmt.Errorf("the scheduler does not take its lease: %w\n%s", err, data)
+	}
+	if result, err = runGangs(ctx, b.kube, b.objects, name, load); err == nil {
+		fmt.Fprintf(os.Stderr, "  %d whole in %.1f s\n", result.whole, result.total.Seconds())
+	}
+	return result, err
+}
