@@ -256,6 +256,8 @@ type KindTemplate struct {
 	Path   string            `json:"path,omitempty"`
 	Fields map[string]string `json:"fields,omitempty"`
 	Labels string            `json:"labels,omitempty"`
+	// Annotations leads to the pods' annotations.
+	Annotations string `json:"annotations,omitempty"`
 }
 
 // Level says whether other policies may override a policy.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -82,8 +83,33 @@ func wanted(p *compiler.Plan, w *workload.Workload) []workload.PodFields {
 func strip(w *workload.Workload) any {
 	object := clone(nil, &w.Object)
 	for _, t := range w.Templates {
-		for _, path := range t.Paths {
-			remove(*object, path)
+		for field, path := range t.Paths {
+			if field != workload.TemplateLabels && field != workload.TemplateAnnotations {
+				remove(*object, path)
+				continue
+			}
+			parent, _ := lookup(*object, path).(map[string]any)
+			for key := range parent {
+				if workload.PlacementLabel(key) || workload.PlacementAnnotation(key) {
+					delete(parent, key)
+				}
+			}
+			if len(parent) == 0 {
+				remove(*object, path)
+			}
+		}
+		for _, name := range t.Containers() {
+			path, _ := t.EnvPath(name)
+			list, _ := lookup(*object, path).([]any)
+			list = slices.DeleteFunc(list, func(v any) bool {
+				name, _ := v.(map[string]any)["name"].(string)
+				return workload.PlacementVariable(name)
+			})
+			if container := lookup(*object, path[:len(path)-1]).(map[string]any); len(list) == 0 {
+				delete(container, "env")
+			} else {
+				container["env"] = list
+			}
 		}
 	}
 	remove(*object, workload.Path{"metadata", "annotations", ownership.Annotation})
