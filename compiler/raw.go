@@ -159,13 +159,14 @@ func gatherRaw(d *draft, r *rule) {
 		}
 		d.rawSpreads = append(d.rawSpreads, placedConstraint{s, rawReason, []Origin{origin("topologySpreadConstraints", fmt.Sprint(i))}})
 	}
-	for _, s := range []scalarWish{
-		{workload.PriorityClassName, spec.PriorityClassName, rawReason, origin("priorityClassName")},
-		{workload.SchedulerName, spec.SchedulerName, rawReason, origin("schedulerName")},
-		{workload.PreemptionPolicy, scalar(workload.PodFields{PreemptionPolicy: spec.PreemptionPolicy}, workload.PreemptionPolicy), rawReason, origin("preemptionPolicy")},
-	} {
-		if s.value != "" {
-			d.scalars = append(d.scalars, s)
+	scalars := map[workload.Field]string{
+		workload.PriorityClassName: spec.PriorityClassName,
+		workload.SchedulerName:     spec.SchedulerName,
+		workload.PreemptionPolicy:  scalar(workload.PodFields{PreemptionPolicy: spec.PreemptionPolicy}, workload.PreemptionPolicy),
+	}
+	for _, field := range sortedKeys(scalars) {
+		if value := scalars[field]; value != "" {
+			d.scalars = append(d.scalars, scalarWish{field: field, value: value, reason: rawReason, origin: origin(string(field))})
 		}
 	}
 	if spec.Affinity != nil {

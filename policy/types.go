@@ -135,8 +135,19 @@ type Cluster struct {
 	Topology map[string]string `json:"topology,omitempty"`
 	// Domains maps topology names to the values that are known to exist.
 	Domains map[string][]string `json:"domains,omitempty"`
+	// Schedulers are those that run there besides the default one, by name.
+	Schedulers map[string]Scheduler `json:"schedulers,omitempty"`
 
 	Positions Positions `json:"positions,omitempty"`
+}
+
+// Scheduler is a scheduler that runs in a cluster.
+type Scheduler struct {
+	// Bundled says that it is the one of this project.
+	Bundled bool `json:"bundled,omitempty"`
+	// Profiles are the values of schedulerName that it serves; empty where the
+	// document does not say.
+	Profiles []string `json:"profiles,omitempty"`
 }
 
 // ManagedBy is who makes the nodes of a pool.
