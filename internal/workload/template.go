@@ -202,6 +202,7 @@ func (r *reader) template(p place, base map[string]any) Template {
 		t.Pods = d.fields(base, &t)
 	}
 	r.spec(&t)
+	t.Count = count(w, &t)
 	return t
 }
 

@@ -123,6 +123,9 @@ type Template struct {
 	ServiceAccount string
 	// Claims are the names of the PersistentVolumeClaims that the pods mount.
 	Claims []string
+	// Count is how many pods the template has at a time; nil where the object does
+	// not say.
+	Count *int32
 	// Immutable says that the object's template cannot be changed once the
 	// object exists (Jobs, bare pods).
 	Immutable bool

@@ -38,7 +38,7 @@ func Draw(t *rapid.T, policies, workloads int) World {
 		Name: "here", Surface: policy.SurfaceRender, Positions: somewhere("clusters", 0),
 	}}}}
 	w.Capabilities = capability.Capabilities{
-		Cluster: "here", Minor: 37, NamespacesKnown: true,
+		Cluster: "here", Minor: 37, NamespacesKnown: true, Schedulers: []capability.Scheduler{{Name: "placement", Bundled: true}},
 		Namespaces: map[string]map[string]string{
 			"shop": {"team": "a"}, "ml": {"team": "b", "gpu": "yes"}, "kube-system": {},
 		},
@@ -190,6 +190,7 @@ func (d drawer) policy(i int, all *policy.Placement) policy.Policy {
 		p.Tolerate = d.tolerate(all.Pools)
 	}
 	d.counting(&p)
+	d.carried(&p)
 	if d.one("raw", 4) {
 		p.Raw = &policy.Raw{Pod: d.raw()}
 	}
@@ -321,6 +322,32 @@ func (d drawer) counting(p *policy.Policy) {
 		p.Priority = pick(d, "class",
 			&policy.Priority{Class: "low", Value: new(int32(5))},
 			&policy.Priority{Class: "polite", Value: new(int32(7)), Preemption: "never"})
+	}
+}
+
+// carried draws what is said by gates, metadata and containers.
+func (d drawer) carried(p *policy.Policy) {
+	if d.one("gates", 4) {
+		p.Gates = pick(d, "gatesOf",
+			&policy.Gates{Quota: "ml"}, &policy.Gates{Approval: true, NotBefore: "2026-11-30T22:00:00Z"},
+			&policy.Gates{
+				Peers:  &policy.Peers{Labels: map[string]policy.Values{"tier": {"db", "web"}}, Min: 2},
+				Object: map[string]policy.AwaitedObject{"model": {APIVersion: "v1", Kind: "ConfigMap", Name: "model"}},
+			})
+	}
+	if d.one("cache", 5) {
+		p.Cache = pick(d, "cacheOf",
+			&policy.Cache{Datasets: map[string]policy.Dataset{"imagenet": {Size: "120Gi"}, "vocab": {Size: "2Gi"}}},
+			&policy.Cache{Datasets: map[string]policy.Dataset{"imagenet": {}}},
+			&policy.Cache{Datasets: map[string]policy.Dataset{"imagenet": {}}, PenaltyPerPod: new(0), WarmBy: policy.WarmByLabel})
+	}
+	if d.one("gpuMemory", 5) {
+		p.GPUMemory = pick(d, "gpuMemoryOf",
+			&policy.GPUMemory{PerDevice: "12Gi"}, &policy.GPUMemory{MinDevice: "40Gi"},
+			&policy.GPUMemory{PerDevice: "12Gi", Devices: 2, Prefer: "best-fit", Containers: []string{"d"}})
+	}
+	if d.one("gang", 6) {
+		p.Gang = &policy.Gang{Min: policy.GangMin(pick(d, "members", 1, 1, 2))}
 	}
 }
 
