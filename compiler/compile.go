@@ -35,6 +35,7 @@ func Compile(r Request) (*Plan, diag.Findings) {
 	c.guardPools()
 	c.admit()
 	c.settleClasses()
+	c.checkProfiles()
 	c.reportUnknownNamespaces()
 	c.finish()
 	return c.plan, c.findings.Sort()

@@ -25,6 +25,22 @@ func (a author) wishOrigin(path ...string) profile.Origin {
 	return profile.Origin(a.origin(path...))
 }
 
+// prepareScores notes what pack and balance ask of the profile.
+func (c *compilation) prepareScores(r *rule) {
+	if p := r.Pack; p != nil {
+		how := "NodeResourcesFit scores by MostAllocated"
+		if p.UpTo > 0 {
+			how = fmt.Sprintf("NodeResourcesFit scores by RequestedToCapacityRatio with its best at %d %%", p.UpTo)
+		}
+		r.need(profile.Pack(p.Resources, p.UpTo, "no field of a pod says how nodes score by what is in use, so a profile does: "+how+
+			"; NodeResourcesBalancedAllocation is off, because an empty node has its full score, and so are the spread constraints that PodTopologySpread gives to pods without any", r.author.wishOrigin("pack")))
+	}
+	if b := r.Balance; b != nil {
+		r.need(profile.Balance(b.Resources, "no field of a pod says how nodes score by what is in use, so a profile does: NodeResourcesFit scores by LeastAllocated and "+
+			"NodeResourcesBalancedAllocation the same resources; ImageLocality is off, because it draws pods to the nodes that ran the image before", r.author.wishOrigin("balance")))
+	}
+}
+
 // settleProfile settles what all policies ask of the profile as one schedulerName.
 func (d *draft) settleProfile() {
 	wishes := d.needs

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	kjson "sigs.k8s.io/json"
 
+	"github.com/kubectl-sched/kubectl-sched/compiler/jsonfield"
 	"github.com/kubectl-sched/kubectl-sched/compiler/nodeexpr"
 	"github.com/kubectl-sched/kubectl-sched/internal/workload"
 	"github.com/kubectl-sched/kubectl-sched/policy"
@@ -37,6 +38,10 @@ type rawLeaf struct {
 // prepareRaw decodes raw.pod strictly and reports what a pod spec does not have.
 func (c *compilation) prepareRaw(r *rule) {
 	if r.Raw == nil {
+		return
+	}
+	c.prepareRawProfile(r)
+	if len(r.Raw.Pod) == 0 {
 		return
 	}
 	data, err := json.Marshal(r.Raw.Pod)
@@ -89,49 +94,10 @@ func (c *compilation) reportUnknownField(r *rule, err error) {
 	path := strings.Split(listIndex.ReplaceAllString(match[1], ".$1"), ".")
 	last := path[len(path)-1]
 	message := fmt.Sprintf("a pod spec has no field %q", match[1])
-	if near, ok := diag.Nearest(last, fieldNames(reflect.TypeFor[corev1.PodSpec](), path[:len(path)-1])); ok {
+	if near, ok := diag.Nearest(last, jsonfield.Names(reflect.TypeFor[corev1.PodSpec](), path[:len(path)-1])); ok {
 		message += fmt.Sprintf("; did you mean %q?", near)
 	}
 	c.report(finding{rule: "policy/bad-raw", policy: r.Name, at: r.author.at(append([]string{"raw", "pod"}, path...)...), message: message})
-}
-
-// fieldNames returns the JSON names of the struct's fields below the path, nil
-// if the path leads elsewhere.
-func fieldNames(t reflect.Type, path []string) []string {
-	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice && len(path) == 0 {
-		t = t.Elem()
-	}
-	if len(path) > 0 && (t.Kind() == reflect.Slice || t.Kind() == reflect.Map) {
-		return fieldNames(t.Elem(), path[1:])
-	}
-	if t.Kind() != reflect.Struct {
-		return nil
-	}
-	var names []string
-	for f := range fields(t) {
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if len(path) > 0 && name == path[0] {
-			return fieldNames(f.Type, path[1:])
-		}
-		if name != "" && name != "-" {
-			names = append(names, name)
-		}
-	}
-	if len(path) > 0 {
-		return nil
-	}
-	return names
-}
-
-// fields iterates over the fields of a struct, those of inlined ones included.
-func fields(t reflect.Type) func(yield func(reflect.StructField) bool) {
-	return func(yield func(reflect.StructField) bool) {
-		for _, f := range reflect.VisibleFields(t) {
-			if !yield(f) {
-				return
-			}
-		}
-	}
 }
 
 // gatherRaw is the raw intent.

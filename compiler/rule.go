@@ -69,6 +69,7 @@ func (c *compilation) prepareRules() {
 		c.prepareCache(r)
 		c.prepareGPUMemory(r)
 		c.prepareGang(r)
+		c.prepareScores(r)
 	}
 }
 

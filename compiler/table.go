@@ -137,11 +137,37 @@ var intents = []Intent{
 		gather: gatherGang,
 	},
 	{
-		Name:    "raw",
-		Doc:     "A fragment of a pod spec, for what no intent says. Placement fields unite with the manifest's as those of the intents do; other maps merge, and other values are set where the manifest has none or the same.",
+		Name: "pack",
+		Doc: "Fills nodes up, so that others stay empty and can be taken away: nodes score the better the more of their resources is requested. " +
+			"resources says which count, with weights; upTo is the percentage at which a node is filled best.",
+		Example: "pack: {resources: {cpu: 1, memory: 1}, upTo: 85}",
+		Fields:  []string{"schedulerName: a profile with NodeResourcesFit's scoring strategy"},
+		Limits: "No field of a pod says it, so it needs the bundled scheduler. Two scores that work against it are displaced: NodeResourcesBalancedAllocation is off, since an empty node has its full score, " +
+			"and so are the spread constraints that PodTopologySpread adds to pods which have none. What the pod itself prefers or spreads over still counts, with twice the weight, and so does the image that a node has (ImageLocality). It counts requests, not what is used.",
+		gather: gatherNothing,
+	},
+	{
+		Name: "balance",
+		Doc: "Puts the pods where the least is requested, and keeps the shares of each resource alike. " +
+			"resources says which count, with weights.",
+		Example: "balance: resources: {cpu: 1, memory: 1, \"nvidia.com/gpu\": 3}",
+		Fields:  []string{"schedulerName: a profile with NodeResourcesFit's scoring strategy and the resources of NodeResourcesBalancedAllocation"},
+		Limits: "No field of a pod says it, so it needs the bundled scheduler. ImageLocality is displaced, which draws pods to the nodes that ran the same image before. The shares are kept alike without weights, " +
+			"because NodeResourcesBalancedAllocation takes no other than 1. The spread constraints that upstream adds by default still count. It cannot be together with pack.",
+		gather: gatherNothing,
+	},
+	{
+		Name: "raw",
+		Doc: "Fragments for what no intent says. " +
+			"pod is one of a pod spec. Placement fields unite with the manifest's as those of the intents do; other maps merge, and other values are set where the manifest has none or the same. " +
+			"profile is one of a profile of the bundled scheduler (KubeSchedulerProfile). Its maps unite with what other policies ask of the profile, arguments by the plugin's name; what is enabled at an extension point is one value.",
 		Example: "raw: pod: {\n\truntimeClassName: \"gvisor\"\n\tterminationGracePeriodSeconds: 60\n}",
-		Fields:  []string{"spec of the pod: any field"},
-		Limits:  "A value that differs from the manifest's is an error, as is an unknown field, or a fragment for a kind that carries placement fields alone.",
-		gather:  gatherRaw,
+		Fields:  []string{"spec of the pod: any field", "schedulerName: a profile with the fragment"},
+		Limits: "A value that differs from the manifest's is an error, as is an unknown field, or a fragment for a kind that carries placement fields alone. " +
+			"A fragment of a profile is checked as lint checks a scheduler's configuration, and everything that is found is an error; it needs the bundled scheduler. Extenders and other fields of a whole configuration are no part of a profile.",
+		gather: gatherRaw,
 	},
 }
+
+// gatherNothing is for intents that only ask something of the profile (needs.go).
+func gatherNothing(*draft, *rule) {}

@@ -306,7 +306,9 @@ type Policy struct {
 	GPUMemory *GPUMemory `json:"gpuMemory,omitempty"`
 	Gang      *Gang      `json:"gang,omitempty"`
 
-	Raw *Raw `json:"raw,omitempty"`
+	Pack    *Pack    `json:"pack,omitempty"`
+	Balance *Balance `json:"balance,omitempty"`
+	Raw     *Raw     `json:"raw,omitempty"`
 
 	Positions Positions `json:"positions,omitempty"`
 }
@@ -362,6 +364,8 @@ type Preference struct {
 	Ranked []NodeTerm `json:"ranked,omitempty"`
 	// Weight is from 1 to 100.
 	Weight int `json:"weight"`
+	// MustWin says that it outweighs all other scores together.
+	MustWin bool `json:"mustWin,omitempty"`
 }
 
 // Strength is whether an intent binds or only counts.
@@ -428,15 +432,18 @@ type Spread struct {
 	// MinDomains is nil where the user leaves it to the compiler.
 	MinDomains *int    `json:"minDomains,omitempty"`
 	Of         Subject `json:"of"`
+	// MustWin counts for Prefer alone.
+	MustWin bool `json:"mustWin,omitempty"`
 }
 
 // Colocation puts pods into one domain (together) or into different ones (apart).
 type Colocation struct {
 	On       string   `json:"on"`
 	Strength Strength `json:"strength"`
-	// Weight is from 1 to 100 and counts for Prefer alone.
-	Weight int     `json:"weight"`
-	Of     Subject `json:"of"`
+	// Weight is from 1 to 100 and counts for Prefer alone, as MustWin does.
+	Weight  int     `json:"weight"`
+	Of      Subject `json:"of"`
+	MustWin bool    `json:"mustWin,omitempty"`
 }
 
 // Taint is a taint as a toleration names it: Value nil tolerates any value,
@@ -466,6 +473,21 @@ type Priority struct {
 
 // Raw holds fragments that no intent can say.
 type Raw struct {
-	// Pod is a fragment of a pod spec, as JSON.
-	Pod map[string]any `json:"pod"`
+	// Pod is a fragment of a pod spec, and Profile one of a scheduler's profile, as
+	// JSON.
+	Pod     map[string]any `json:"pod,omitempty"`
+	Profile map[string]any `json:"profile,omitempty"`
+}
+
+// Pack fills nodes up, so that others stay empty.
+type Pack struct {
+	// Resources maps those that count to their weights; nil for cpu and memory alike.
+	Resources map[string]int `json:"resources,omitempty"`
+	// UpTo is a percentage of a node's resources; 0 for all of them.
+	UpTo int `json:"upTo,omitempty"`
+}
+
+// Balance puts pods where the least is in use. Resources are as for Pack.
+type Balance struct {
+	Resources map[string]int `json:"resources,omitempty"`
 }

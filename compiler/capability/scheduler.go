@@ -13,13 +13,13 @@ const (
 
 // Scheduler is a scheduler that runs in the cluster.
 type Scheduler struct {
-	Name string
+	Name string `json:"name"`
 	// Bundled says that it is the one of this project.
-	Bundled bool
+	Bundled bool `json:"bundled,omitempty"`
 	// ProfilesKnown says that Profiles are all that it serves.
-	ProfilesKnown bool
+	ProfilesKnown bool `json:"profilesKnown,omitempty"`
 	// Profiles are the values of schedulerName that it serves, sorted.
-	Profiles []string
+	Profiles []string `json:"profiles,omitempty"`
 }
 
 // Serves reports whether the scheduler is known to serve pods that name the
