@@ -43,7 +43,18 @@ type deviceWish struct {
 // with each other and with the manifest.
 func (d *draft) settleKeys() {
 	byKey := map[string][]keyWish{}
+	origins := map[workload.Field][]Origin{}
 	for _, w := range d.keys {
+		origins[w.field] = append(origins[w.field], w.origin)
+	}
+	carried := map[workload.Field]bool{}
+	for _, f := range sortedKeys(origins) {
+		carried[f] = d.carries(f, uniqueOrigins(origins[f])...)
+	}
+	for _, w := range d.keys {
+		if !carried[w.field] {
+			continue
+		}
 		id := string(w.field) + "\x00" + w.key
 		byKey[id] = append(byKey[id], w)
 	}
@@ -81,7 +92,7 @@ func (d *draft) settleKey(wishes []keyWish) {
 			related: []diag.Related{{Range: d.manifestAt(first.field, first.key), Message: "the manifest's value"}},
 		})
 		return
-	case !d.carries(first.field, origins...) || first.field == workload.TemplateLabels && !d.staysSelected(first):
+	case first.field == workload.TemplateLabels && !d.staysSelected(first):
 		return
 	}
 	next := maps.Clone(*at)
@@ -120,9 +131,16 @@ func (d *draft) staysSelected(w keyWish) bool {
 func (d *draft) settleGates() {
 	wishes := slices.Clone(d.held)
 	slices.SortStableFunc(wishes, func(a, b gateWish) int { return cmp.Compare(a.name, b.name) })
+	var origins []Origin
+	for _, w := range wishes {
+		origins = append(origins, w.origin)
+	}
+	if len(wishes) == 0 || !d.carries(workload.SchedulingGates, uniqueOrigins(origins)...) {
+		return
+	}
 	for i, w := range wishes {
 		has := func(g corev1.PodSchedulingGate) bool { return g.Name == w.name }
-		if i > 0 && wishes[i-1].name == w.name || slices.ContainsFunc(d.after.SchedulingGates, has) || !d.carries(workload.SchedulingGates, w.origin) {
+		if i > 0 && wishes[i-1].name == w.name || slices.ContainsFunc(d.after.SchedulingGates, has) {
 			continue
 		}
 		if node, there, _ := d.podSpecValue([]string{"nodeName"}); d.t.PodSpec != nil && there && node != "" {

@@ -38,8 +38,8 @@ type TemplateSpec struct {
 	// the pod spec at Path.
 	Labels string
 	// Annotations leads to the pods' annotations; empty for the
-	// "metadata.annotations" beside the pod spec at Path. Without it and Path the
-	// kind carries none.
+	// "metadata.annotations" beside a pod spec that is called "spec". Without it and
+	// that the kind carries none.
 	Annotations string
 }
 
@@ -85,6 +85,8 @@ type templateDef struct {
 	when   pattern
 	fields map[Field]pattern
 	labels pattern
+	// readOnly says that labels is not sure enough to be written to.
+	readOnly bool
 	// annotations is nil where the kind carries none.
 	annotations pattern
 }

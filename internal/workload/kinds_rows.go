@@ -36,10 +36,14 @@ func (r kindRow) parse() *kind {
 	}
 	for _, t := range r.templates {
 		def := templateDef{sort: t.sort, spec: known(t.spec), when: known(t.when), labels: known(t.labels), annotations: known(t.annotations), fields: map[Field]pattern{}}
+		// Beside a pod spec that is called "spec" there is the metadata of a pod
+		// template; beside any other that is only a guess, good enough to read.
+		template := len(def.spec) > 0 && def.spec[len(def.spec)-1].key == "spec"
+		def.readOnly = len(def.labels) == 0 && !template
 		if len(def.labels) == 0 && len(def.spec) > 0 {
 			def.labels = def.spec.beside("metadata", "labels")
 		}
-		if len(def.annotations) == 0 && len(def.spec) > 0 {
+		if len(def.annotations) == 0 && template {
 			def.annotations = def.spec.beside("metadata", "annotations")
 		}
 		for f, p := range t.fields {

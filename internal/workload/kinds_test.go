@@ -127,7 +127,7 @@ func TestUserKinds(t *testing.T) {
 		got = append(got, fmt.Sprint(template.Name, " ", template.Paths[Tolerations], " ", len(template.Paths), " ", template.Labels["example.com/part"], template.Labels["role"]))
 	}
 	want := []string{
-		"proxy spec.proxy.podSpec.tolerations 11 proxyproxy",
+		"proxy spec.proxy.podSpec.tolerations 10 proxyproxy",
 		"a spec.shards[0].scheduling.tolerations 2 a",
 		"shard/proxy spec.shards[1].scheduling.tolerations 2 shard/proxy",
 	}

@@ -176,7 +176,7 @@ func (r *reader) template(p place, base map[string]any) Template {
 	v, _ := Lookup(base, labels...)
 	if len(labels) == 0 {
 		v = nil
-	} else {
+	} else if !p.def.readOnly {
 		t.Paths[TemplateLabels] = labels
 	}
 	if annotations := p.def.annotations.bound(p.binding); len(annotations) > 0 {
