@@ -2,7 +2,6 @@ package apply
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/kubectl-sched/kubectl-sched/compiler"
 	"github.com/kubectl-sched/kubectl-sched/compiler/emit"
+	"github.com/kubectl-sched/kubectl-sched/internal/cluster"
 	"github.com/kubectl-sched/kubectl-sched/internal/workload/ownership"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 )
@@ -132,7 +132,7 @@ func (a *Applier) members(ctx context.Context, mapping *meta.RESTMapping, set Se
 func unlisted(mapping *meta.RESTMapping, wanted []wantedObject, err error) diag.Findings {
 	f := diag.Finding{
 		Rule: "apply/no-permission", Severity: diag.Error, Subject: mapping.Resource.GroupResource().String(),
-		Message: fmt.Sprintf("you may not list them, and the set has or is to have some: %s", shortly(err)),
+		Message: fmt.Sprintf("you may not list them, and the set has or is to have some: %s", cluster.Describe(err)),
 	}
 	if len(wanted) == 0 {
 		return diag.Findings{f}
@@ -140,19 +140,10 @@ func unlisted(mapping *meta.RESTMapping, wanted []wantedObject, err error) diag.
 	var findings diag.Findings
 	for _, w := range wanted {
 		f.Subject = objectRef(w.object)
-		f.Message = fmt.Sprintf("you may not list objects of its kind: %s", shortly(err))
+		f.Message = fmt.Sprintf("you may not list objects of its kind: %s", cluster.Describe(err))
 		findings = append(findings, *w.at(f))
 	}
 	return findings
-}
-
-// shortly is what an API error says, without what was attempted.
-func shortly(err error) string {
-	var status apierrors.APIStatus
-	if errors.As(err, &status) {
-		return status.Status().Message
-	}
-	return err.Error()
 }
 
 // objectName tells the objects of one kind apart.

@@ -29,7 +29,7 @@ func eachPaged[L runtime.Object](ctx context.Context, list func(context.Context,
 // permission (or an API that is not there) leaves the rest worth doing; any
 // other failure is an Error.
 func unreadable(what, consequence string, err error) diag.Finding {
-	f := diag.Finding{Rule: "input/cluster", Severity: diag.Error, Message: fmt.Sprintf("cannot list %s: %s", what, describe(err))}
+	f := diag.Finding{Rule: "input/cluster", Severity: diag.Error, Message: fmt.Sprintf("cannot list %s: %s", what, Describe(err))}
 	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 		f.Rule, f.Severity = "apply/cannot-read", diag.Warning
 		f.Message += "; " + consequence
@@ -37,8 +37,8 @@ func unreadable(what, consequence string, err error) diag.Finding {
 	return f
 }
 
-// describe shortens an API error to what a reader can act on.
-func describe(err error) string {
+// Describe returns what an API error says, without what was attempted.
+func Describe(err error) string {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
 		return status.Status().Message

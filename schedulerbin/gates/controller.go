@@ -41,8 +41,8 @@ type Options struct {
 	Mapper meta.ResettableRESTMapper
 	// Informers are started by the caller. Pods that have ended may be left out.
 	Informers informers.SharedInformerFactory
-	// Reporter and Instance are the controller and the replica in events.
-	Reporter, Instance string
+	// Instance is the replica in events.
+	Instance string
 	// Clock is the time; nil means the real one.
 	Clock clock.WithTicker
 }

@@ -23,6 +23,9 @@ const (
 	// repeatPeriod is how long a note stands at least before the next, if its
 	// reason is the same and only its numbers have changed.
 	repeatPeriod = 10 * time.Second
+	// renewPeriod is when what was said is said again: the API server forgets
+	// events, by default after an hour.
+	renewPeriod = 30 * time.Minute
 	// conflictPeriod is when a patch that met a conflict is tried again.
 	conflictPeriod = time.Second
 	// maxNote is the longest note that the API server takes, in bytes
@@ -89,8 +92,8 @@ func (p *pass) open(ctx context.Context, pod *corev1.Pod, gates []string, verdic
 			continue
 		}
 		p.metrics.opened.WithLabelValues(string(verdicts[gate].kind)).Inc()
-		p.event(ctx, pod, corev1.EventTypeNormal, ReasonOpened, fmt.Sprintf("gate %q opened after %s: %s",
-			condition.Short(gate), p.now.Sub(pod.CreationTimestamp.Time).Round(time.Second), verdicts[gate].note))
+		after := p.now.Sub(pod.CreationTimestamp.Time).Round(time.Second)
+		p.event(ctx, pod, gate, corev1.EventTypeNormal, "opened after "+after.String(), verdict{reason: ReasonOpened, note: verdicts[gate].note})
 	}
 	return true, nil
 }
@@ -109,16 +112,17 @@ func removal(pod *corev1.Pod, gates []string) ([]byte, error) {
 	})
 }
 
-// say writes why a gate stays, if that is not what was last said of it. It returns
-// when there is more to say; zero for nothing.
+// say writes why a gate stays, if that is not what was last said of it or was said
+// long ago. It returns when to say it again at the latest.
 func (p *pass) say(ctx context.Context, pod *corev1.Pod, gate string, v verdict) time.Time {
 	known := p.records[pod.UID]
 	last, ok := known.said[gate]
 	if ok && last.reason == v.reason {
+		period := repeatPeriod
 		if last.note == v.note {
-			return time.Time{}
+			period = renewPeriod
 		}
-		if again := last.at.Add(repeatPeriod); p.now.Before(again) {
+		if again := last.at.Add(period); p.now.Before(again) {
 			return again
 		}
 	}
@@ -127,25 +131,29 @@ func (p *pass) say(ctx context.Context, pod *corev1.Pod, gate string, v verdict)
 	if v.reason == ReasonUnreadable || v.reason == ReasonCannotRead || v.reason == reasonPatchFailed {
 		kind = corev1.EventTypeWarning
 	}
-	p.event(ctx, pod, kind, v.reason, fmt.Sprintf("gate %q waits since %s: %s",
-		condition.Short(gate), pod.CreationTimestamp.UTC().Format(time.RFC3339), v.note))
-	return time.Time{}
+	p.event(ctx, pod, gate, kind, "waits since "+pod.CreationTimestamp.UTC().Format(time.RFC3339), v)
+	return p.now.Add(renewPeriod)
 }
 
-// event writes one event about the pod. Each is an event of its own, not one of a
+// event writes one event about the gate of the pod: that it does what is said, and
+// the verdict's note as the reason. Each is an event of its own, not one of a
 // series, for which the API server would keep the first note alone. One that
 // cannot be written is only logged: no pod waits for it.
-func (c *Controller) event(ctx context.Context, pod *corev1.Pod, kind, reason, note string) {
+func (c *Controller) event(ctx context.Context, pod *corev1.Pod, gate, kind, does string, v verdict) {
+	note := fmt.Sprintf("gate %q %s: %s", condition.Short(gate), does, v.note)
 	if len(note) > maxNote {
 		note = strings.ToValidUTF8(note[:maxNote-3], "") + "..."
 	}
 	event := &eventsv1.Event{
-		ObjectMeta:          metav1.ObjectMeta{Namespace: pod.Namespace, GenerateName: pod.Name + "-"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: pod.Namespace, GenerateName: pod.Name + "-",
+			Annotations: map[string]string{condition.EventGate: gate, condition.EventWhy: v.note},
+		},
 		EventTime:           metav1.NewMicroTime(c.clock.Now()),
-		ReportingController: c.options.Reporter,
+		ReportingController: condition.Reporter,
 		ReportingInstance:   c.options.Instance,
 		Action:              "Scheduling",
-		Reason:              reason,
+		Reason:              v.reason,
 		Regarding: corev1.ObjectReference{
 			APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
 		},
@@ -153,6 +161,6 @@ func (c *Controller) event(ctx context.Context, pod *corev1.Pod, kind, reason, n
 		Type: kind,
 	}
 	if _, err := c.options.Client.EventsV1().Events(pod.Namespace).Create(ctx, event, metav1.CreateOptions{}); err != nil && ctx.Err() == nil {
-		klog.FromContext(ctx).Error(err, "Cannot write an event", "pod", klog.KObj(pod), "reason", reason, "note", note)
+		klog.FromContext(ctx).Error(err, "Cannot write an event", "pod", klog.KObj(pod), "reason", v.reason, "note", note)
 	}
 }

@@ -74,7 +74,7 @@ func newRig(t *testing.T, objects ...runtime.Object) *rig {
 	factory := informers.NewSharedInformerFactory(r.client, 0)
 	var err error
 	r.Controller, err = New(Options{
-		Client: r.client, Dynamic: r.dyn, Mapper: r.mapper, Informers: factory, Reporter: "test", Instance: "test-0", Clock: r.clock,
+		Client: r.client, Dynamic: r.dyn, Mapper: r.mapper, Informers: factory, Instance: "test-0", Clock: r.clock,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -122,7 +122,7 @@ func (l *lab) controller() (stop func()) {
 	}
 	factory := informers.NewSharedInformerFactory(client, 0)
 	c, err := gates.New(gates.Options{
-		Client: client, Dynamic: objects, Informers: factory, Reporter: "placement-scheduler", Instance: "test",
+		Client: client, Dynamic: objects, Informers: factory, Instance: "test",
 		Mapper: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client.Discovery())),
 	})
 	if err != nil {
@@ -358,16 +358,9 @@ func annotate(ctx context.Context, by kubernetes.Interface, namespace, pod, key,
 func TestApproval(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, "approval")
-	policy, binding := approval.Objects(account)
-	_, err := l.admin.AdmissionregistrationV1().ValidatingAdmissionPolicies().Create(t.Context(), policy, metav1.CreateOptions{})
-	if err == nil {
-		_, err = l.admin.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Create(t.Context(), binding, metav1.CreateOptions{})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	l.inForce()
 	l.until("the API server's check of the policy's types", func(ctx context.Context) error {
-		got, err := l.admin.AdmissionregistrationV1().ValidatingAdmissionPolicies().Get(ctx, policy.Name, metav1.GetOptions{})
+		got, err := l.admin.AdmissionregistrationV1().ValidatingAdmissionPolicies().Get(ctx, approval.Name, metav1.GetOptions{})
 		if err == nil && got.Status.TypeChecking == nil {
 			err = errors.New("it is not checked yet")
 		}
@@ -407,6 +400,11 @@ func TestApproval(t *testing.T) {
 		_, err := bert.CoreV1().Pods(l.namespace).Create(ctx, forged, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return err
 	})
+	// It says what was wrong, not only that something was.
+	_, err = bert.CoreV1().Pods(l.namespace).Create(t.Context(), forged, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	if want := fmt.Sprintf("annotation %s must name the user who writes it, bert", approved); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want it to say %q", err, want)
+	}
 	// From here on, one attempt must do: whatever gets through is a hole.
 	refusedNow := func(what string, err error) {
 		t.Helper()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/spf13/pflag"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery/cached/memory"
@@ -15,8 +16,6 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/klog/v2"
 	schedulerconfig "k8s.io/kubernetes/cmd/kube-scheduler/app/config"
-
-	"github.com/spf13/pflag"
 
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/gates"
 )
@@ -47,7 +46,7 @@ func newGates(ctx context.Context, prepared *schedulerconfig.Config) (*gates.Con
 	controller, err := gates.New(gates.Options{
 		Client: prepared.Client, Dynamic: objects,
 		Mapper:    restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(prepared.Client.Discovery())),
-		Informers: prepared.InformerFactory, Reporter: Name, Instance: instance,
+		Informers: prepared.InformerFactory, Instance: instance,
 	})
 	if err != nil {
 		return nil, err

@@ -52,8 +52,9 @@ func Objects(controller string) (*admissionv1.ValidatingAdmissionPolicy, *admiss
 			},
 			{
 				Expression: `variables.refused.size() == 0`,
+				// The authorizer cannot be asked for a message, so it names all that were tried.
 				MessageExpression: fmt.Sprintf(
-					`"user " + request.userInfo.username + " may not approve, deny, change or remove gate " + variables.refused[0] + " of this pod; that takes the verb %s on %s.%s"`, Verb, Resource, Group),
+					`"user " + request.userInfo.username + " may not approve, deny, change or remove gate " + variables.touched.join(", ") + " of this pod; that takes the verb %s on %s.%s"`, Verb, Resource, Group),
 				Message: "the user may not approve, deny, change or remove this gate",
 			},
 		},
@@ -113,8 +114,9 @@ func variables(controller string) []admissionv1.Variable {
 		{Name: "removed", Expression: fmt.Sprintf(
 			`oldObject == null || request.userInfo.username == %s ? [] : oldObject.spec.?schedulingGates.orValue([]).map(g, g.name).filter(g, g.startsWith(%s) && !(g in variables.gates))`,
 			strconv.Quote(controller), ours)},
+		{Name: "touched", Expression: `(variables.decisions + variables.conditions + variables.removed).map(k, k.substring(k.indexOf("/") + 1))`},
 		{Name: "refused", Expression: fmt.Sprintf(
-			`(variables.decisions + variables.conditions + variables.removed).map(k, k.substring(k.indexOf("/") + 1)).filter(n, !authorizer.group(%q).resource(%q).namespace(object.metadata.namespace).name(n).check(%q).allowed())`,
+			`variables.touched.filter(n, !authorizer.group(%q).resource(%q).namespace(object.metadata.namespace).name(n).check(%q).allowed())`,
 			Group, Resource, Verb)},
 	}
 }

@@ -16,6 +16,13 @@ const (
 	ApprovedPrefix = "approved." + Prefix
 	// DeniedPrefix is the same for the user who denied the gate.
 	DeniedPrefix = "denied." + Prefix
+
+	// Reporter is what the events about gates are reported by.
+	Reporter = "placement-scheduler"
+	// EventGate is the annotation of an event with the gate that it is about.
+	EventGate = "kubectl-sched.github.io/gate"
+	// EventWhy is the one with what keeps that gate shut, or opened it.
+	EventWhy = "kubectl-sched.github.io/why"
 )
 
 // Ours reports whether the gate of that name is one of ours.
