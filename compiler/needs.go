@@ -33,7 +33,7 @@ func (c *compilation) prepareScores(r *rule) {
 			how = fmt.Sprintf("NodeResourcesFit scores by RequestedToCapacityRatio with its best at %d %%", p.UpTo)
 		}
 		r.need(profile.Pack(p.Resources, p.UpTo, "no field of a pod says how nodes score by what is in use, so a profile does: "+how+
-			"; NodeResourcesBalancedAllocation is off, because an empty node has its full score, and so are the spread constraints that PodTopologySpread gives to pods without any", r.author.wishOrigin("pack")))
+			"; NodeResourcesBalancedAllocation is off, because an empty node has its full score, and so are the spread constraints that PodTopologySpread gives to pods without any; every node is scored, not a sample", r.author.wishOrigin("pack")))
 	}
 	if b := r.Balance; b != nil {
 		r.need(profile.Balance(b.Resources, "no field of a pod says how nodes score by what is in use, so a profile does: NodeResourcesFit scores by LeastAllocated and "+
@@ -53,7 +53,9 @@ func (d *draft) settleProfile() {
 				})
 				continue
 			}
-			wishes = append(wishes, w)
+			if d.wins(w) {
+				wishes = append(wishes, w)
+			}
 		}
 	}
 	need := profile.NewNeed(wishes...)
@@ -64,11 +66,7 @@ func (d *draft) settleProfile() {
 	if d.leftToOther(p) || !d.c.served(p) {
 		return
 	}
-	level := LevelProfile
-	if len(p.Plugins()) > 0 {
-		level = LevelPlugin
-	}
-	reason := profileReason(p)
+	level, reason := profileLevel(p), profileReason(p)
 	for _, o := range need.Origins() {
 		d.scalars = append(d.scalars, scalarWish{field: workload.SchedulerName, value: p.Name, level: level, reason: reason, origin: Origin(o)})
 	}
@@ -165,7 +163,8 @@ func (c *compilation) served(p profile.Profile) bool {
 			}
 		}
 	}
-	severity, rule, message := diag.Error, "compile/no-scheduler", ""
+	severity, rule := diag.Error, "compile/no-scheduler"
+	var message string
 	where := "under clusters.NAME.schedulers, in a document that names its clusters"
 	if c.facts.cluster != nil {
 		where = fmt.Sprintf("under clusters.%s.schedulers (placement: bundled: true)", c.facts.cluster.Name)

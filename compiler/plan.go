@@ -95,6 +95,17 @@ type ProfileUse struct {
 	Workloads int
 }
 
+// Level is LevelPlugin where plugins run in the profile that kube-scheduler does
+// not have, or does not run by default.
+func (u ProfileUse) Level() Level { return profileLevel(u.Profile) }
+
+func profileLevel(p profile.Profile) Level {
+	if len(p.Plugins()) > 0 {
+		return LevelPlugin
+	}
+	return LevelProfile
+}
+
 // Effect is one thing that a policy does to a pod template.
 type Effect struct {
 	// Field is the field of the pod spec, dotted

@@ -157,7 +157,9 @@ func (d *draft) gatherRawAffinity(r *rule, a *corev1.Affinity, origin func(...st
 			}
 		}
 		for i, t := range n.PreferredDuringSchedulingIgnoredDuringExecution {
-			d.preferred = append(d.preferred, preferredTerm{t.Preference, t.Weight, rawReason, origin("affinity", "nodeAffinity", preferred, fmt.Sprint(i))})
+			d.preferred = append(d.preferred, preferredTerm{
+				term: t.Preference, weight: t.Weight, reason: rawReason, origin: origin("affinity", "nodeAffinity", preferred, fmt.Sprint(i)),
+			})
 		}
 	}
 	gather := func(apart bool, field string, hard []corev1.PodAffinityTerm, soft []corev1.WeightedPodAffinityTerm) {

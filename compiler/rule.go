@@ -70,6 +70,7 @@ func (c *compilation) prepareRules() {
 		c.prepareGPUMemory(r)
 		c.prepareGang(r)
 		c.prepareScores(r)
+		c.prepareMustWin(r)
 	}
 }
 

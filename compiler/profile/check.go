@@ -104,6 +104,19 @@ func CheckFragment(fragment map[string]any) []Problem {
 	return out
 }
 
+// CheckObject is Check for a configuration that has been read already, by paths
+// in it.
+func CheckObject(object map[string]any) []Problem {
+	data, err := json.Marshal(object)
+	if err == nil {
+		var d document
+		if d, err = parse("", data); err == nil {
+			return d.problems(data)
+		}
+	}
+	return []Problem{{Rule: "scheduler/invalid", Severity: diag.Error, Message: err.Error()}}
+}
+
 // Check returns what is wrong with the profile as a whole, by paths in it: what
 // fragments and other wishes come to together.
 func (p Profile) Check() ([]Problem, error) {

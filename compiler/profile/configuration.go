@@ -20,8 +20,8 @@ const (
 // scheduler it would stand by for ever.
 const Lease = "placement-scheduler"
 
-// Header is the comment on top of every configuration that we write.
-const Header = "Written by kubectl sched compile from the placement policies. Do not edit:\n" +
+// header is the comment on top of every configuration that we write.
+const header = "Written by kubectl sched compile from the placement policies. Do not edit:\n" +
 	"profiles come and go with the policies that need them."
 
 // Configuration returns a KubeSchedulerConfiguration with the profiles, as YAML:
@@ -42,7 +42,7 @@ func Configuration(profiles []Profile) ([]byte, error) {
 		}
 		root.add("profiles", all)
 	}
-	root.HeadComment = Header
+	root.HeadComment = header
 	var b bytes.Buffer
 	encoder := yaml.NewEncoder(&b)
 	encoder.SetIndent(2)
@@ -53,6 +53,13 @@ func Configuration(profiles []Profile) ([]byte, error) {
 		return nil, fmt.Errorf("encode the configuration of the scheduler: %w", err)
 	}
 	return b.Bytes(), nil
+}
+
+// IsOurs reports whether the text is a configuration that we wrote, and so ours to
+// replace.
+func IsOurs(text []byte) bool {
+	first, _, _ := strings.Cut(header, "\n")
+	return bytes.HasPrefix(text, []byte("# "+first+"\n"))
 }
 
 // node is a YAML node that is being built.

@@ -123,7 +123,7 @@ func (l *linter) enabled(set pluginSet, at []string) {
 // unknown says of a plugin that is neither upstream's nor ours what is most likely
 // wrong: it is misspelt, or somebody's own.
 func (l *linter) unknown(name string, here []string) {
-	if near := suggest(name, knownPlugins()); near != "" {
+	if near := suggest(name, KnownPlugins()); near != "" {
 		l.bad(diag.Error, "scheduler/unknown-plugin", below(here, "name"), "there is no plugin %q, and the scheduler would not start%s", name, near)
 		return
 	}
@@ -177,7 +177,7 @@ func (l *linter) config(name string, runs map[string]bool, here []string) {
 	switch {
 	case runs[name]:
 	case !known:
-		l.bad(diag.Error, "scheduler/unknown-plugin", here, "there is no plugin %q in this profile, so the arguments have no effect%s", name, suggest(name, knownPlugins()))
+		l.bad(diag.Error, "scheduler/unknown-plugin", here, "there is no plugin %q in this profile, so the arguments have no effect%s", name, suggest(name, KnownPlugins()))
 	default:
 		l.bad(diag.Warning, ruleIdleArgs, here, "plugin %q is not enabled in this profile, so the arguments have no effect; enable it, or leave them out", name)
 	}

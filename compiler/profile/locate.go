@@ -97,6 +97,7 @@ func (d document) duplicates() []Problem {
 			for i, e := range n.Content {
 				walk(e, below(path, strconv.Itoa(i)))
 			}
+		default: // a value, or an alias of what was walked already
 		}
 	}
 	walk(d.root, nil)
@@ -106,11 +107,7 @@ func (d document) duplicates() []Problem {
 // steps takes a path apart as upstream's messages have it: "profiles[0].plugins".
 // A key in brackets is a step of its own.
 func steps(path string) []string {
-	var out []string
-	for _, s := range strings.FieldsFunc(path, func(r rune) bool { return r == '.' || r == '[' || r == ']' }) {
-		out = append(out, s)
-	}
-	return out
+	return strings.FieldsFunc(path, func(r rune) bool { return r == '.' || r == '[' || r == ']' })
 }
 
 // suggest ends a message with the name that was most likely meant.

@@ -155,6 +155,15 @@ func (n Need) Origins() []Origin {
 	return slices.Compact(out)
 }
 
+// Relocated returns the need with other ranges for those who ask.
+func (n Need) Relocated(at func(diag.Range) diag.Range) Need {
+	wishes := n.Wishes()
+	for i := range wishes {
+		wishes[i].Origin.Range = at(wishes[i].Origin.Range)
+	}
+	return NewNeed(wishes...)
+}
+
 // Features returns what a profile for the need is named after, sorted.
 func (n Need) Features() []string {
 	var out []string

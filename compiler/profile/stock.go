@@ -71,8 +71,13 @@ var pluginPoints = map[string][]string{
 	args.Gang:          {pointPreEnqueue, pointReserve, pointPermit, pointPostBind},
 }
 
-// knownPlugins are the names in pluginPoints, sorted.
-func knownPlugins() []string { return slices.Sorted(maps.Keys(pluginPoints)) }
+// KnownPlugins returns the names of the plugins that the bundled scheduler has:
+// upstream's and ours, sorted.
+func KnownPlugins() []string { return slices.Sorted(maps.Keys(pluginPoints)) }
+
+// Points returns the extension points at which the plugin does something, as a
+// configuration names them; nil for a plugin that is not known.
+func Points(plugin string) []string { return slices.Clone(pluginPoints[plugin]) }
 
 // stock is what upstream does where a configuration says nothing.
 type stock struct {

@@ -79,7 +79,9 @@ const (
 // gives an empty node its full score, since nothing is out of balance there. The
 // constraints that PodTopologySpread adds by itself to pods which have none
 // spread the pods of a Service or a ReplicaSet with twice the weight of
-// NodeResourcesFit; those that the pod has itself still count.
+// NodeResourcesFit; those that the pod has itself still count. Every node is
+// looked at, which takes longer in large clusters: the sample that upstream takes
+// otherwise begins elsewhere for every pod, so that all nodes would get some.
 func Pack(resources map[string]int, upTo int, reason string, origin Origin) Wish {
 	strategy := []string{pathArgs, resourcesFit, "scoringStrategy"}
 	w := Wish{Feature: FeaturePack, Ranks: true, Reason: reason, Origin: origin, settings: []setting{
@@ -87,6 +89,7 @@ func Pack(resources map[string]int, upTo int, reason string, origin Origin) Wish
 		off(balancedAllocation),
 		{[]string{pathArgs, topologySpread, "defaultingType"}, "List"},
 		{[]string{pathArgs, topologySpread, "defaultConstraints"}, []any{}},
+		everyNode(),
 	}}
 	if upTo > 0 {
 		// The scores of a shape go from 0 to 10 (config.MaxCustomPriorityScore).
@@ -144,19 +147,38 @@ const (
 
 var winFeatures = map[Score]string{NodeScore: "nodes-win", SpreadScore: "spread-wins", PodScore: "pods-win"}
 
+// everyNode has all nodes scored. By default upstream stops once it has found
+// enough that are possible, half of them in clusters of 100 nodes and a twentieth
+// in the largest (numFeasibleNodesToFind in pkg/scheduler/schedule_one.go).
+func everyNode() setting {
+	return setting{[]string{pathFields, "percentageOfNodesToScore"}, int64(maxPercentage)}
+}
+
+const maxPercentage = 100
+
 // MustWin is the wish that one point of the score outweighs all points of all
-// other scores together. For PodScore the preferences that other pods have about
-// this one are left out, since they add to the same score without a bound.
+// other scores together, over all nodes. For PodScore that pods are where others require to be near
+// them counts nothing (hardPodAffinityWeight). The preferences that other pods have
+// about this one are part of the same score and cannot be taken out of it
+// (ignorePreferredTermsOfExistingPods holds only for pods without any of their own).
 func MustWin(score Score, reason string, origin Origin) Wish {
 	w := Wish{Feature: winFeatures[score], Ranks: true, Reason: reason, Origin: origin, settings: []setting{
-		on(string(score)), {[]string{pathWins, string(score)}, true},
+		on(string(score)), {[]string{pathWins, string(score)}, true}, everyNode(),
 	}}
 	if score == PodScore {
-		w.settings = append(w.settings,
-			setting{[]string{pathArgs, interPodAffinity, "hardPodAffinityWeight"}, int64(0)},
-			setting{[]string{pathArgs, interPodAffinity, "ignorePreferredTermsOfExistingPods"}, true})
+		w.settings = append(w.settings, setting{[]string{pathArgs, interPodAffinity, "hardPodAffinityWeight"}, int64(0)})
 	}
 	return w
+}
+
+// Wins returns the score that the wish is to make win, if it is of that kind.
+func (w Wish) Wins() (Score, bool) {
+	for _, s := range w.settings {
+		if s.path[0] == pathWins {
+			return Score(s.path[1]), true
+		}
+	}
+	return "", false
 }
 
 // below returns the path with more at its end.

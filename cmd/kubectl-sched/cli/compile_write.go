@@ -65,6 +65,14 @@ func (o *compileOptions) render(p clusterPlan) (outcome, diag.Findings) {
 		out.files, out.nodes = files, true
 		return out, nil
 	}
+	if format == formatProfiles {
+		files, err := emit.Profiles(p.Plan)
+		if err != nil {
+			return out, diag.Findings{{Rule: "input/encode", Severity: diag.Error, Message: err.Error()}}
+		}
+		out.files = files
+		return out, nil
+	}
 	if format == formatComponent {
 		files, findings := emit.Component(plan, set)
 		out.files = files
@@ -115,6 +123,9 @@ func (o *compileOptions) write(ctx context.Context, outcomes []outcome) error {
 		return o.replace(ctx, files, o.outputDir)
 	case o.format == formatNodes && len(out.files) == 0:
 		fmt.Fprintln(o.app.ErrOut, "no pool asks anything of its nodes: none is dedicated, or has labels, or says who makes its nodes")
+		return nil
+	case o.format == formatProfiles && len(out.files) == 0:
+		fmt.Fprintln(o.app.ErrOut, "no policy needs a profile: the built-in fields say all of it")
 		return nil
 	case o.format == formatComponent && len(out.files) > 1:
 		return usageError{fmt.Errorf("the Component has a second file, %s; give --output-dir", out.files[1].Name)}
