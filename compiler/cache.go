@@ -76,7 +76,7 @@ func (c *compilation) cacheByAffinity(r *rule) {
 	origin := r.author.origin("cache")
 	for name := range r.Cache.Datasets {
 		c.preferTerms(r, nodeexpr.In(nodeexpr.Label(warmLabel), name), cacheWeight, origin,
-			"preferred node affinity says exactly this: one dataset, which a node has by its label or not, and no pods are counted")
+			"preferred node affinity says exactly this: one dataset, which a node has by its label or not, and no pods are counted", "")
 	}
 	drained := nodeexpr.Label(drainedLabel)
 	absent, err := nodeexpr.Not(maxTerms, nodeexpr.Exists(drained))
