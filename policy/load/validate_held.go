@@ -1,6 +1,7 @@
 package load
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -45,9 +46,22 @@ func (s subject) gates(name string, g *policy.Gates) {
 			s.bad("policy/bad-name", gate.Path, "%s; give the policy a shorter name", err)
 		}
 		for _, problem := range gate.Condition.Validate() {
-			s.bad("policy/bad-gate", join(gate.Path, below(problem, gate.Condition.Kind())...), "%s", problem.ErrorBody())
+			s.bad("policy/bad-gate", join(gate.Path, below(problem, gate.Condition.Kind())...), "%s", sentence(problem))
 		}
 	}
+}
+
+// sentence says what is wrong, with the value.
+func sentence(problem *field.Error) string {
+	switch value, isText := problem.BadValue.(string); {
+	case problem.Type == field.ErrorTypeDuplicate:
+		return fmt.Sprintf("%q is listed twice", fmt.Sprint(problem.BadValue))
+	case problem.Type == field.ErrorTypeInvalid && isText:
+		return fmt.Sprintf("%q %s", value, problem.Detail)
+	case problem.Detail != "":
+		return problem.Detail
+	}
+	return problem.ErrorBody()
 }
 
 // below returns the path of a problem below the kind of its condition.
