@@ -16,7 +16,7 @@ func count(w *Workload, t *Template) *int32 {
 	case GroupKind{"batch", "Job"}, GroupKind{"batch", "CronJob"}:
 		return parallel(o, spec)
 	case GroupKind{"jobset.x-k8s.io", "JobSet"}:
-		return times(parallel(o, spec), number(o, above(5, "replicas"), 1))
+		return times(parallel(o, spec), number(o, above(4, "replicas"), 1))
 	case GroupKind{"kubeflow.org", "PyTorchJob"}, GroupKind{"kubeflow.org", "TFJob"}, GroupKind{"kubeflow.org", "XGBoostJob"},
 		GroupKind{"kubeflow.org", "PaddleJob"}, GroupKind{"kubeflow.org", "JAXJob"}, GroupKind{"kubeflow.org", "MXJob"},
 		GroupKind{"kubeflow.org", "MPIJob"}:
