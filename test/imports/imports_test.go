@@ -19,6 +19,7 @@ var layers = []string{
 	"schedulerbin/gangkey",
 	"schedulerbin/gates/condition",
 	"policy",
+	"policy/gates",
 	"policy/load",
 	"internal/workload/plain",
 	"internal/workload/ownership",
