@@ -57,6 +57,7 @@ spec:
   parallelism: 3
   completions: 3
   template:
+    metadata: {annotations: {sandbox.kubectl-sched.github.io/run-for: 1h}}
     spec: {restartPolicy: Never, nodeSelector: {test.example/pool: %[1]s}, containers: [{name: c, image: none, resources: {requests: {cpu: 400m}}}]}
 ---
 apiVersion: batch/v1
@@ -69,6 +70,7 @@ spec:
       parallelism: 2
       completions: 2
       template:
+        metadata: {annotations: {sandbox.kubectl-sched.github.io/run-for: 1h}}
         spec: {restartPolicy: Never, nodeSelector: {test.example/pool: %[1]s}, containers: [{name: c, image: none, resources: {requests: {cpu: 400m}}}]}
 ---
 apiVersion: jobset.x-k8s.io/v1alpha2
