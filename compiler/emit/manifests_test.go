@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -58,7 +59,7 @@ func TestManifestsRoundTrip(t *testing.T) {
 
 func emit(t rapid.TB, p *compiler.Plan, set *workload.Set) []byte {
 	t.Helper()
-	files, findings := Manifests(p, set, []string{"-"})
+	files, findings := Manifests(p, set, []string{"-"}, false)
 	if len(findings) > 0 || len(files) != 1 {
 		t.Fatalf("%d files, %v", len(files), findings)
 	}
@@ -161,8 +162,9 @@ func TestStreamReadsAgain(t *testing.T) {
 			for _, f := range test.files {
 				files = append(files, File{After: []byte(f)})
 			}
-			if got := string(Stream(files, nil)); got != test.want {
-				t.Errorf("got %q, want %q", got, test.want)
+			var got strings.Builder
+			if err := Stream(&got, files, nil); err != nil || got.String() != test.want {
+				t.Errorf("got %q (%v), want %q", got.String(), err, test.want)
 			}
 		})
 	}
@@ -219,7 +221,7 @@ func TestManifestsOfManyFiles(t *testing.T) {
 		after.PriorityClassName = w.Name
 		p.Changes = append(p.Changes, compiler.Change{Workload: w, After: after})
 	}
-	files, findings := Manifests(p, set, []string{dir})
+	files, findings := Manifests(p, set, []string{dir}, false)
 	if len(findings) > 0 || len(files) != 60 {
 		t.Fatalf("%d files, %v", len(files), findings)
 	}

@@ -398,6 +398,9 @@ func fieldErrors(errs []error) []Problem {
 		var at *field.Error
 		if errors.As(err, &at) {
 			p.Path, p.Message = steps(at.Field), at.Field+": "+at.ErrorBody()
+			if at.Type == field.ErrorTypeDuplicate {
+				p.Message = at.Field + ": there is another one of the same name; keep one"
+			}
 		}
 		out = append(out, p)
 	}

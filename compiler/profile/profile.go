@@ -103,6 +103,8 @@ func settle(n Need) map[string]setting {
 		}
 	}
 	d := defaults()
+	strategy := setting{path: []string{pathArgs, resourcesFit, "scoringStrategy", "type"}}
+	kind, said := out[strategy.key()]
 	maps.DeleteFunc(out, func(_ string, s setting) bool {
 		switch s.path[0] {
 		case pathEnabled:
@@ -116,6 +118,14 @@ func settle(n Need) map[string]setting {
 		return false
 	})
 	dropDefaultResources(out)
+	// A strategy that says anything must say its type: upstream has a default for
+	// the whole of it alone.
+	for _, s := range out {
+		if said && s.under(strategy.path[:3]) {
+			out[strategy.key()] = kind
+			break
+		}
+	}
 	return out
 }
 

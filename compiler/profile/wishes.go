@@ -41,17 +41,24 @@ func Plugin(name string, said map[string]any, reason string, origin Origin) (Wis
 	if err != nil {
 		return Wish{}, fmt.Errorf("arguments of plugin %q: %w", name, err)
 	}
-	if _, err := args.Decode(name, data); err != nil {
+	decoded, err := args.Decode(name, data)
+	if err != nil {
 		return Wish{}, err
 	}
+	// What is said is taken in its one form: "300s" is "5m0s".
+	encoded, err := args.Encode(decoded)
+	if err != nil {
+		return Wish{}, err
+	}
+	var plain map[string]any
+	if err := json.Unmarshal(encoded.Raw, &plain); err != nil {
+		return Wish{}, fmt.Errorf("arguments of plugin %q: %w", name, err)
+	}
+	maps.DeleteFunc(plain, func(key string, _ any) bool { _, ok := said[key]; return !ok })
 	of := pluginFeatures[name]
 	w := Wish{Feature: of.feature, Reason: reason, Origin: origin, settings: []setting{on(name)}}
 	if of.weight > 0 {
 		w.settings = append(w.settings, setting{[]string{pathWeight, name}, of.weight})
-	}
-	var plain map[string]any
-	if err := json.Unmarshal(data, &plain); err != nil {
-		return Wish{}, fmt.Errorf("arguments of plugin %q: %w", name, err)
 	}
 	w.settings = appendLeaves(w.settings, []string{pathArgs, name}, plain)
 	return w, nil

@@ -66,6 +66,17 @@ type File struct {
 	rendered bool
 }
 
+// Forget lets go of the trees of all objects. What was read of them, and the files,
+// stay.
+func (s *Set) Forget() {
+	for _, w := range s.Workloads {
+		w.Object = nil
+	}
+	for _, o := range s.Others {
+		o.Object = nil
+	}
+}
+
 // Object is an object that has no pod template.
 type Object struct {
 	Group, Version, Kind, Namespace, Name string

@@ -39,6 +39,9 @@ const (
 	DefaultReplicas = 2
 
 	image = "placement-scheduler" // as the base calls it
+	// configName is the ConfigMap's, before the hash. It is not Name, because
+	// kustomize gives the hash to every resourceName in a role that is alike.
+	configName = Name + "-config"
 )
 
 //go:embed base/*.yaml
@@ -140,7 +143,7 @@ func (o Options) kustomization(memory filesys.FileSystem) (*types.Kustomization,
 		Images:    []types.Image{imageOf(o.Image)},
 		Replicas:  []types.Replica{{Name: Name, Count: int64(replicas)}},
 		ConfigMapGenerator: []types.ConfigMapArgs{{GeneratorArgs: types.GeneratorArgs{
-			Name: Name, KvPairSources: types.KvPairSources{FileSources: []string{ConfigKey}},
+			Name: configName, KvPairSources: types.KvPairSources{FileSources: []string{ConfigKey}},
 			Options: &types.GeneratorOptions{Labels: map[string]string{NameLabel: Name, "app.kubernetes.io/part-of": "kubectl-sched"}, Immutable: true},
 		}}},
 		Patches: []types.Patch{

@@ -128,6 +128,10 @@ func TestObjects(t *testing.T) {
 			t.Errorf("%s: %s", b.Name, d)
 		}
 	}
+	lease := typed[rbacv1.Role](t, objects, "Role")[0].Rules[1]
+	if d := cmp.Diff([]string{deploy.Name}, lease.ResourceNames); d != "" {
+		t.Errorf("the role is for another lease: %s", d)
+	}
 	for _, u := range objects {
 		if strings.HasPrefix(u.GetKind(), "ValidatingAdmissionPolicy") && !strings.HasSuffix(u.GetKind(), "Binding") {
 			if text, _ := u.MarshalJSON(); !strings.Contains(string(text), "system:serviceaccount:elsewhere:placement-scheduler") {

@@ -198,7 +198,7 @@ func TestPackFillsNodes(t *testing.T) {
 	t.Parallel()
 	full, empty := node("full", map[string]string{}), node("empty", map[string]string{})
 	packs := profile.Of(profile.NewNeed(profile.Pack(nil, 0, "r", origin())))
-	upTo := profile.Of(profile.NewNeed(profile.Pack(map[string]int{"cpu": 1}, 30, "r", origin())))
+	upTo := profile.Of(profile.NewNeed(profile.Pack(map[string]int{"cpu": 1}, 15, "r", origin())))
 	l := start(t, []runtime.Object{full, empty, pod("first", "full", nil, "5", "1Gi")}, packs, upTo)
 	for _, c := range [][2]string{{packs.Name, "full"}, {upTo.Name, "empty"}, {"test", "empty"}} {
 		p := pod("asks-"+c[0], "", nil, "1", "100Mi")
