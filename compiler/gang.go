@@ -74,22 +74,22 @@ func gatherGang(d *draft, r *rule) {
 		})
 		return
 	}
-	min, ok := d.gangMin(r)
+	least, ok := d.gangMin(r)
 	if !ok {
 		return
 	}
 	if d.gang != nil {
-		if d.gang.min != min {
+		if d.gang.min != least {
 			d.report(finding{
 				rule: "compile/contradiction", policy: d.gang.origin.Policy, at: d.gang.rules[0].author.at("gang", "min"),
-				message: fmt.Sprintf("the gang would need %d pods here and %d by policy %q; only one can be", d.gang.min, min, r.Name),
-				related: relatedOrigins([]Origin{r.author.origin("gang", "min")}, fmt.Sprintf("needs %d", min)),
+				message: fmt.Sprintf("the gang would need %d pods here and %d by policy %q; only one can be", d.gang.min, least, r.Name),
+				related: relatedOrigins([]Origin{r.author.origin("gang", "min")}, fmt.Sprintf("needs %d", least)),
 			})
 			return
 		}
 		d.gang.rules = append(d.gang.rules, r)
 	} else {
-		d.gang = &gang{name: d.gangName(r), min: min, form: d.gangForm(), rules: []*rule{r}, origin: origin}
+		d.gang = &gang{name: d.gangName(r), min: least, form: d.gangForm(), rules: []*rule{r}, origin: origin}
 		d.joinGang(r)
 	}
 	d.gangWithin(r)

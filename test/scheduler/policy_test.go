@@ -297,7 +297,7 @@ func (l *lab) compile() (*compiler.Plan, []*workload.Workload) {
 	if findings.HasErrors() {
 		l.Fatal(findings)
 	}
-	files, findings := emit.Manifests(plan, set, []string{"-"})
+	files, findings := emit.Manifests(plan, set, []string{"-"}, true)
 	if findings.HasErrors() {
 		l.Fatal(findings)
 	}
