@@ -181,7 +181,7 @@ func TestDocumentShape(t *testing.T) {
 	}
 	want := []string{
 		"PlanDocument.apiVersion", "PlanDocument.kind", "PlanDocument.clusters,omitempty", "PlanDocument.workloads",
-		"PlanDocument.objects,omitempty", "PlanDocument.nodes,omitempty", "PlanDocument.exceptions,omitempty", "PlanDocument.unmatched,omitempty",
+		"PlanDocument.objects,omitempty", "PlanDocument.nodes,omitempty", "PlanDocument.profiles,omitempty", "PlanDocument.exceptions,omitempty", "PlanDocument.unmatched,omitempty",
 		"WorkloadEntry.group,omitempty", "WorkloadEntry.version", "WorkloadEntry.kind", "WorkloadEntry.namespace,omitempty", "WorkloadEntry.name",
 		"WorkloadEntry.template,omitempty", "WorkloadEntry.source,omitempty", "WorkloadEntry.policies", "WorkloadEntry.changes",
 		"WorkloadEntry.before", "WorkloadEntry.after", "WorkloadEntry.effects,omitempty",
