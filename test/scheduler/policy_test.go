@@ -173,7 +173,9 @@ func (l *lab) setIsOneGang(manifests []*workload.Workload, gpu map[string]string
 	for _, w := range manifests {
 		if w.Kind == "JobSet" {
 			t := w.Templates[1]
-			l.create(l.podOf(w, t.PodSpec, "set-worker-2", t.PodLabels))
+			pod := l.podOf(w, t.PodSpec, "set-worker-2", t.PodLabels)
+			l.untilNodesKnownTo(pod.Spec.SchedulerName, 9)
+			l.create(pod)
 		}
 	}
 	l.untilBound("set", 3)
