@@ -248,6 +248,7 @@ func (g *gathering) gather(r *rule) {
 			g.c.classes = append(g.c.classes, classWish{r, *p})
 		}
 	}
+	g.carry(r, when)
 	g.raw(r, when)
 }
 

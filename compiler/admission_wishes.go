@@ -137,6 +137,9 @@ func (g *gathering) raw(r *rule, when admission.Case) {
 	g.scalar(when, workload.PriorityClassName, spec.PriorityClassName)
 	g.scalar(when, workload.SchedulerName, spec.SchedulerName)
 	g.scalar(when, workload.PreemptionPolicy, scalar(workload.PodFields{PreemptionPolicy: spec.PreemptionPolicy}, workload.PreemptionPolicy))
+	for _, gate := range spec.SchedulingGates {
+		g.set.Gates = append(g.set.Gates, admission.Gate{When: admission.Any(when), Name: gate.Name})
+	}
 	if a := spec.Affinity; a != nil {
 		g.rawAffinity(r, when, a, origin)
 	}

@@ -35,6 +35,10 @@ type clusterFile struct {
 	// Schedulers are those that were read from the cluster; nil if it was not asked.
 	Schedulers []capability.Scheduler `json:"schedulers"`
 	Installing bool                   `json:"installing"`
+	// PodGroups is the form in which the cluster knows gangs.
+	PodGroups        capability.PodGroupForm `json:"podGroups"`
+	PodGroupTopology bool                    `json:"podGroupTopology"`
+	Gangs            map[string]int32        `json:"gangs"`
 }
 
 type volumeFile struct {
@@ -66,6 +70,7 @@ func requestOf(t testing.TB, a *txtar.Archive) compiler.Request {
 			Namespaces: c.Namespaces, NamespacesKnown: c.Namespaces != nil,
 			PriorityClasses: c.Classes, Volumes: map[string]capability.Volume{},
 			Schedulers: c.Schedulers, SchedulersKnown: c.Schedulers != nil,
+			PodGroups: c.PodGroups, PodGroupTopology: c.PodGroupTopology, Gangs: c.Gangs,
 		},
 	}
 	for _, object := range c.NodePools {

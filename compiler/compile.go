@@ -80,6 +80,8 @@ type compilation struct {
 	known map[string]*admission.Known
 	// classes are the PriorityClasses that policies in force ask for.
 	classes []classWish
+	// podGangs are the single pods that are members of gangs.
+	podGangs []*draft
 	// namespaces are those whose labels decide and are not known, by the place
 	// in the policy that asks for them.
 	namespaces map[string]*unknownNamespaces
@@ -132,6 +134,9 @@ func (c *compilation) findCluster() {
 		if minor, err := strconv.Atoi(strings.TrimPrefix(c.facts.cluster.Version, "1.")); err == nil && c.facts.Minor == 0 {
 			c.facts.Minor = minor
 		}
+		if c.facts.PodGroups == "" {
+			c.facts.PodGroups = capability.PodGroupForm(c.facts.cluster.PodGroups)
+		}
 		return
 	}
 	if len(c.Placement.Clusters) == 0 {
@@ -154,6 +159,7 @@ func (c *compilation) findCluster() {
 func (c *compilation) compileAll() {
 	x := newIndex(c.facts, c.rules)
 	for _, w := range c.Workloads {
+		var drafts []*draft
 		for i := range w.Templates {
 			selected, uncertain := x.matching(w, &w.Templates[i])
 			for _, r := range uncertain {
@@ -169,14 +175,20 @@ func (c *compilation) compileAll() {
 			if c.placedBefore(w) && !c.WithPlaced {
 				continue
 			}
-			d := &draft{c: c, w: w, t: &w.Templates[i], after: w.Templates[i].Pods}
+			d := &draft{c: c, w: w, t: &w.Templates[i], index: i, after: w.Templates[i].Pods}
 			d.layer(selected)
+			drafts = append(drafts, d)
+		}
+		for _, d := range drafts {
+			d.siblings = drafts
 			d.compile()
 			c.plan.Changes = append(c.plan.Changes, Change{
-				Workload: w, Template: i, Policies: d.policyNames(), After: d.after, Effects: d.effects,
+				Workload: w, Template: d.index, Policies: d.policyNames(), After: d.after, Effects: d.effects,
 			})
 		}
+		c.settleGang(w, drafts)
 	}
+	c.settlePodGangs()
 }
 
 func (c *compilation) finish() {
@@ -192,7 +204,7 @@ func (c *compilation) finish() {
 	})
 	c.plan.Exceptions = slices.Compact(c.plan.Exceptions)
 	slices.SortFunc(c.plan.Objects, func(a, b Object) int {
-		return cmp.Or(cmp.Compare(a.Kind(), b.Kind()), cmp.Compare(a.Object.GetName(), b.Object.GetName()))
+		return cmp.Or(cmp.Compare(a.Kind(), b.Kind()), cmp.Compare(a.Object.GetNamespace(), b.Object.GetNamespace()), cmp.Compare(a.Object.GetName(), b.Object.GetName()))
 	})
 }
 

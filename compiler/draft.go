@@ -1,6 +1,7 @@
 package compiler
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/kubectl-sched/kubectl-sched/compiler/capability"
 	"github.com/kubectl-sched/kubectl-sched/compiler/nodeexpr"
+	"github.com/kubectl-sched/kubectl-sched/compiler/profile"
 	"github.com/kubectl-sched/kubectl-sched/internal/workload"
 	"github.com/kubectl-sched/kubectl-sched/policy"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
@@ -23,6 +25,11 @@ type draft struct {
 	t     *workload.Template
 	rules []*rule
 
+	// index is the template's in the workload, siblings are the drafts of all of the
+	// workload's templates that policies select.
+	index    int
+	siblings []*draft
+
 	after   workload.PodFields
 	effects []Effect
 
@@ -36,6 +43,13 @@ type draft struct {
 	leaves      []rawLeaf
 	selectors   []selectorWish
 	rawSpreads  []placedConstraint
+	keys        []keyWish
+	held        []gateWish
+	devices     []deviceWish
+	// gang is what the template is a member of; nil for none.
+	gang *gang
+	// needs are what this template alone asks of the profile, besides its rules.
+	needs []profile.Wish
 	// ungranted are the lines that need a pool which does not grant itself.
 	ungranted []Origin
 
@@ -67,6 +81,9 @@ func (d *draft) compile() {
 	d.settlePodAffinity()
 	d.settleProfile()
 	d.settleScalars()
+	d.settleKeys()
+	d.settleGates()
+	d.settleDevices()
 	d.settleRaw()
 
 	d.checkPools()
@@ -108,8 +125,13 @@ func (d *draft) subject() string {
 
 // effect records a difference and why it is there.
 func (d *draft) effect(field string, value any, reason string, origins ...Origin) {
+	d.effectAt(LevelBuiltin, field, value, reason, origins...)
+}
+
+// effectAt is effect for what is expressed at the level; LevelBuiltin if empty.
+func (d *draft) effectAt(level Level, field string, value any, reason string, origins ...Origin) {
 	d.effects = append(d.effects, Effect{
-		Field: field, Value: value, Level: LevelBuiltin, Reason: reason, Origins: uniqueOrigins(origins),
+		Field: field, Value: value, Level: cmp.Or(level, LevelBuiltin), Reason: reason, Origins: uniqueOrigins(origins),
 	})
 }
 

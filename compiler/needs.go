@@ -43,7 +43,7 @@ func (c *compilation) prepareScores(r *rule) {
 
 // settleProfile settles what all policies ask of the profile as one schedulerName.
 func (d *draft) settleProfile() {
-	var wishes []profile.Wish
+	wishes := d.needs
 	for _, r := range d.rules {
 		for _, w := range r.needs {
 			if w.Ranks && d.isDaemonSet() {

@@ -54,7 +54,7 @@ func gatherPriority(d *draft, r *rule) {
 // settleScalars sets the fields that have one value, where the policies agree
 // with each other and with the manifest.
 func (d *draft) settleScalars() {
-	for _, field := range []workload.Field{workload.PriorityClassName, workload.PreemptionPolicy, workload.SchedulerName} {
+	for _, field := range []workload.Field{workload.PriorityClassName, workload.PreemptionPolicy, workload.SchedulerName, workload.SchedulingGroup} {
 		var wishes []scalarWish
 		var origins []Origin
 		for _, w := range d.scalars {
@@ -66,8 +66,7 @@ func (d *draft) settleScalars() {
 			continue
 		}
 		if d.setScalar(field, wishes[0].value) {
-			d.effect(string(field), wishes[0].value, wishes[0].reason, origins...)
-			d.effects[len(d.effects)-1].Level = cmp.Or(wishes[0].level, LevelBuiltin)
+			d.effectAt(wishes[0].level, string(field), wishes[0].value, wishes[0].reason, origins...)
 		}
 	}
 }
@@ -82,6 +81,10 @@ func scalar(p workload.PodFields, field workload.Field) string {
 	case workload.PreemptionPolicy:
 		if p.PreemptionPolicy != nil {
 			return string(*p.PreemptionPolicy)
+		}
+	case workload.SchedulingGroup:
+		if g := p.SchedulingGroup; g != nil && g.PodGroupName != nil {
+			return *g.PodGroupName
 		}
 	default:
 	}
@@ -101,6 +104,8 @@ func (d *draft) setScalar(field workload.Field, value string) bool {
 	case workload.PreemptionPolicy:
 		p := corev1.PreemptionPolicy(value)
 		d.after.PreemptionPolicy = &p
+	case workload.SchedulingGroup:
+		d.after.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: &value}
 	default:
 	}
 	return true

@@ -62,7 +62,7 @@ func (c *compilation) prepareRaw(r *rule) {
 		return
 	}
 	for _, k := range sortedKeys(r.Raw.Pod) {
-		if !slices.Contains(workload.Fields, workload.Field(k)) {
+		if !slices.Contains(workload.Fields, workload.Field(k)) || k == string(workload.SchedulingGroup) {
 			out.leaves = appendLeaves(out.leaves, r.author, []string{k}, r.Raw.Pod[k])
 		}
 	}
@@ -137,6 +137,9 @@ func gatherRaw(d *draft, r *rule) {
 	}
 	if spec.Affinity != nil {
 		d.gatherRawAffinity(r, spec.Affinity, origin)
+	}
+	for i, g := range spec.SchedulingGates {
+		d.held = append(d.held, gateWish{name: g.Name, reason: rawReason, origin: origin("schedulingGates", fmt.Sprint(i))})
 	}
 	d.leaves = append(d.leaves, r.raw.leaves...)
 }

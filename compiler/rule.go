@@ -25,6 +25,15 @@ type rule struct {
 	raw      *rawRule
 	// needs are what it asks of the profile that schedules the pods.
 	needs []profile.Wish
+
+	// gates are those that hold the pods.
+	gates []heldGate
+	// datasets and cacheReason are what CacheLocality is told, and why it is needed.
+	datasets, cacheReason string
+	// deviceKeys are what GPUMemory is told.
+	deviceKeys []keyWish
+	// gangTimeout is how long members wait for each other, where the policy says.
+	gangTimeout time.Duration
 }
 
 type exception struct {
@@ -56,6 +65,10 @@ func (c *compilation) prepareRules() {
 		c.prepareNodes(r)
 		c.prepareTolerate(r)
 		c.prepareRaw(r)
+		c.prepareGates(r)
+		c.prepareCache(r)
+		c.prepareGPUMemory(r)
+		c.prepareGang(r)
 		c.prepareScores(r)
 		c.prepareMustWin(r)
 	}

@@ -85,7 +85,7 @@ func (d *draft) subjectOwn() (subject, *subjectProblem) {
 	if d.t.RunLabel != "" {
 		return d.subjectRun()
 	}
-	for _, l := range []map[string]string{d.t.PodLabels, d.t.Labels} {
+	for _, l := range []map[string]string{d.t.PodLabels, lasting(d.t.Labels)} {
 		if len(l) > 0 {
 			out.selector = &metav1.LabelSelector{MatchLabels: maps.Clone(l)}
 			return out, nil
@@ -100,8 +100,8 @@ func (d *draft) subjectOwn() (subject, *subjectProblem) {
 // subjectRun selects the pods of one run of a CronJob.
 func (d *draft) subjectRun() (subject, *subjectProblem) {
 	out := subject{matchLabelKeys: []string{d.t.RunLabel}}
-	if len(d.t.Labels) > 0 {
-		out.selector = &metav1.LabelSelector{MatchLabels: maps.Clone(d.t.Labels)}
+	if l := lasting(d.t.Labels); len(l) > 0 {
+		out.selector = &metav1.LabelSelector{MatchLabels: l}
 		return out, nil
 	}
 	// A key must not be in both, so the run is named by its other label.
@@ -111,6 +111,14 @@ func (d *draft) subjectRun() (subject, *subjectProblem) {
 	}
 	out.selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: other, Operator: metav1.LabelSelectorOpExists}}}
 	return out, nil
+}
+
+// lasting returns the labels without those that name a gang, which policies write
+// and which therefore tell nobody which pods are meant.
+func lasting(labels map[string]string) map[string]string {
+	out := maps.Clone(labels)
+	maps.DeleteFunc(out, func(k, _ string) bool { return workload.PlacementLabel(k) })
+	return out
 }
 
 // hasReplicaSets reports whether a rollout makes the pods of a new revision

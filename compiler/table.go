@@ -92,6 +92,56 @@ var intents = []Intent{
 		gather:  gatherPriority,
 	},
 	{
+		Name: "gates",
+		Doc: "Holds the pods back until all that it says has come to pass: so many other pods are there (peers), an object exists or has a value (object), a quota has room, somebody approves, a moment has come, a weekly window opens. " +
+			"Each wait is a gate of its own, named after the policy and the field; those of several policies must all open. A gate opens once and for good.",
+		Example: "gates: {\n\tquota: \"ml\"\n\tapproval: true\n\twindow: {zone: \"Europe/Berlin\", days: [\"Mon\", \"Tue\"], from: \"22:00\", to: \"06:00\"}\n}",
+		Fields:  []string{"schedulingGates", "metadata.annotations of the pod, with the condition of each gate"},
+		Limits: "Nothing built in opens a gate, so it needs the gate controller of the bundled scheduler, and is an error where none is known to run. A template with other gates is a rollout. " +
+			"What a Job can do without is spec.suspend, which holds the Job and not its pods, and takes somebody to set it: no policy does. Pods whose manifest names their node cannot be held.",
+		gather: gatherGates,
+	},
+	{
+		Name: "cache",
+		Doc: "Prefers nodes that have the pods' data warm, by the share of it that they have, and keeps off those that are draining their cache. Datasets are weighed by their sizes, if they have any. " +
+			"A warm node is wanted less with each pod that was placed there since its cache last changed (penaltyPerPod).",
+		Example: "cache: datasets: {\n\timagenet: size: \"120Gi\"\n\tvocab: size: \"2Gi\"\n}",
+		Fields: []string{
+			"metadata.annotations of the pod, and schedulerName: a profile with the plugin CacheLocality",
+			preferredField + " and " + requiredField + ", with one dataset, penaltyPerPod: 0 and warmBy: \"label\"",
+		},
+		Limits: "Node affinity says all of it only where the value is fixed and nothing is counted: one dataset, no penalty, and nodes that name what they have by the label cache/warm-for alone.",
+		gather: gatherCache,
+	},
+	{
+		Name: "gpuMemory",
+		Doc: "Counts the memory of GPUs device by device: perDevice on each of so many devices, so that pods share a device only where it has room. prefer says which device a pod gets. " +
+			"The containers are shown their devices by NVIDIA_VISIBLE_DEVICES: those that are named, or all that do not set it. minDevice is how large the node's devices must be.",
+		Example: "gpuMemory: {perDevice: \"12Gi\", devices: 2, prefer: \"best-fit\", minDevice: \"24Gi\"}",
+		Fields: []string{
+			requiredField + ", for minDevice: nvidia.com/gpu.memory of GPU Feature Discovery, in MiB",
+			"metadata.annotations of the pod, and schedulerName: a profile with the plugin GPUMemory",
+			"env of the containers, by the downward API",
+		},
+		Limits: "A resource request counts whole devices, so perDevice needs the plugin. It keeps the books; nothing stops a container from using more than it asked for. A kind that carries no containers is an error.",
+		gather: gatherGPUMemory,
+	},
+	{
+		Name: "gang",
+		Doc: "Places the pods of a workload together or not at all: min of them, or all, must find a place at once. Of single pods, those that the policy selects in a namespace are one gang, and each run of a CronJob is one of its own. " +
+			"A group that the manifest names already is adopted. within keeps the gang in one domain of a topology.",
+		Example: "gang: {min: \"all\", within: \"zone\", timeout: \"5m\"}",
+		Fields: []string{
+			"schedulerName: a profile with the plugin Gang",
+			"schedulingGroup and a PodGroup of scheduling.k8s.io, where the API server has them",
+			"metadata.labels of the pod and a PodGroup of scheduling.x-k8s.io, where that is served; else labels alone",
+			"affinity.podAffinity, for within",
+		},
+		Limits: "A min above what the workload makes at a time is an error, and so is \"all\" where the object does not say how many those are. within is required pod affinity: the first pod chooses the domain, and the gang waits though another might have room; " +
+			"only PodGroups of the API that take a topology try each. On the admission surface labels say the gang, so min must be a number and within cannot be said.",
+		gather: gatherGang,
+	},
+	{
 		Name: "pack",
 		Doc: "Fills nodes up, so that others stay empty and can be taken away: nodes score the better the more of their resources is requested. " +
 			"resources says which count, with weights; upTo is the percentage at which a node is filled best.",

@@ -133,6 +133,8 @@ type Cluster struct {
 	Version string `json:"version,omitempty"`
 	// Topology maps names to node label keys, besides the built-in ones.
 	Topology map[string]string `json:"topology,omitempty"`
+	// PodGroups is "api", "crd", "labels", or empty if not said.
+	PodGroups string `json:"podGroups,omitempty"`
 	// Domains maps topology names to the values that are known to exist.
 	Domains map[string][]string `json:"domains,omitempty"`
 	// Schedulers are those that run there besides the default one, by name.
@@ -267,6 +269,8 @@ type KindTemplate struct {
 	Path   string            `json:"path,omitempty"`
 	Fields map[string]string `json:"fields,omitempty"`
 	Labels string            `json:"labels,omitempty"`
+	// Annotations leads to the pods' annotations.
+	Annotations string `json:"annotations,omitempty"`
 }
 
 // Level says whether other policies may override a policy.
@@ -296,9 +300,15 @@ type Policy struct {
 	Apart    map[string]Colocation `json:"apart,omitempty"`
 	Tolerate *Tolerate             `json:"tolerate,omitempty"`
 	Priority *Priority             `json:"priority,omitempty"`
-	Pack     *Pack                 `json:"pack,omitempty"`
-	Balance  *Balance              `json:"balance,omitempty"`
-	Raw      *Raw                  `json:"raw,omitempty"`
+
+	Gates     *Gates     `json:"gates,omitempty"`
+	Cache     *Cache     `json:"cache,omitempty"`
+	GPUMemory *GPUMemory `json:"gpuMemory,omitempty"`
+	Gang      *Gang      `json:"gang,omitempty"`
+
+	Pack    *Pack    `json:"pack,omitempty"`
+	Balance *Balance `json:"balance,omitempty"`
+	Raw     *Raw     `json:"raw,omitempty"`
 
 	Positions Positions `json:"positions,omitempty"`
 }

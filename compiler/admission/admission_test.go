@@ -56,6 +56,13 @@ func everything() admission.Set {
 			{When: gpu, Weight: 90, Term: corev1.PodAffinityTerm{TopologyKey: "zone", Namespaces: []string{"shop"}, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "redis"}}}},
 		},
 		Scalars: []admission.Scalar{{web, "priorityClassName", "low"}, {web, "preemptionPolicy", "Never"}, {gpu, "schedulerName", "mine"}},
+		Keys: []admission.Key{
+			{When: web, Key: "pod-group.scheduling.sigs.k8s.io/name", Computed: true, Value: "variables.name"},
+			{When: gpu, Annotation: true, Key: "kubectl-sched.github.io/datasets", Value: "imagenet=120Gi"},
+			{When: web, Annotation: true, Key: "kubectl-sched.github.io/datasets", Value: "vocab"},
+		},
+		Gates:   []admission.Gate{{gpu, "gates.kubectl-sched.github.io/gpu.quota"}, {web, "example.com/theirs"}},
+		Devices: []admission.Devices{{When: web, Variable: "NVIDIA_VISIBLE_DEVICES", Annotation: "kubectl-sched.github.io/gpu-index", Containers: []string{"main"}}},
 		Leaves: []admission.Leaf{
 			{web, []string{"terminationGracePeriodSeconds"}, 60},
 			{web, []string{"securityContext", "fsGroup"}, 60},
@@ -75,6 +82,8 @@ func webPod() *corev1.Pod {
 		},
 		Spec: corev1.PodSpec{
 			TerminationGracePeriodSeconds: new(int64(30)),
+			Containers:                    []corev1.Container{{Name: "main", Env: []corev1.EnvVar{{Name: "A", Value: "b"}}}, {Name: "side"}},
+			SchedulingGates:               []corev1.PodSchedulingGate{{Name: "example.com/theirs"}},
 			TopologySpreadConstraints:     []corev1.TopologySpreadConstraint{{TopologyKey: "zone", WhenUnsatisfiable: "DoNotSchedule", MaxSkew: 1, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}}},
 			Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
 				RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{

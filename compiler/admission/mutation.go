@@ -32,6 +32,9 @@ func (s Set) compile() *program {
 	p.spread(s)
 	p.affinity(s)
 	p.scalars(s)
+	p.keys(s)
+	p.gates(s)
+	p.devices(s)
 	p.raw(s)
 	p.define("changes", "%s.filter(c, c != \"\").distinct()", lines(append([]string{`""`}, p.changed...)))
 	return p
@@ -83,13 +86,12 @@ func operation(when, op, path, value string) string {
 // says that the set's former version has already placed the pod in this very
 // request: half of each would be worse.
 func (s Set) mutation(p *program, content string) string {
-	var ops []string
+	ops := []string{operation(`variables.mark == "" && !has(object.metadata.annotations)`, "add", cel.Quote("/metadata/annotations"), emptyMap)}
 	for _, m := range p.made {
 		ops = append(ops, operation("("+cel.Or(m.when...)+") && !"+specField(m.path)+".hasValue()", "add", under(pointer(m.path...)), emptyMap))
 	}
 	ops = append(ops, p.operations...)
 	ops = append(ops,
-		operation(`variables.mark == "" && !has(object.metadata.annotations)`, "add", cel.Quote("/metadata/annotations"), emptyMap),
 		operation(`variables.mark != variables.marked`, "add", cel.Quote(pointer("metadata", "annotations", Annotation(s.Name))), "variables.marked"))
 	return s.answer(content) + fmt.Sprintf(`variables.mark != "" && !variables.mark.startsWith(%s) ? []
 : variables.policies.size() == 0 ? %s

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-sched/kubectl-sched/compiler/cel"
+	"github.com/kubectl-sched/kubectl-sched/schedulerbin/gangkey"
 )
 
 // maxExpression keeps each constant table well below the 100,000 characters that
@@ -33,7 +34,11 @@ var volatile = []string{
 }
 
 // Volatile returns the labels by which pods of one workload differ.
-func Volatile() []string { return slices.Clone(volatile) }
+func Volatile() []string { return append(slices.Clone(volatile), gangLabels...) }
+
+// gangLabels are the labels by which pods name their gang, which policies write: a
+// pod has them once it was placed, and so they tell nobody which pods are meant.
+var gangLabels = append(gangkey.Labels(), gangkey.LabelMinAvailable)
 
 // canonicalSelector turns a label selector, s, into lists of key, operator and
 // values, of which two selectors that say the same have the same.
@@ -88,7 +93,7 @@ func (p *program) own(s Set) {
 	p.define("ownRows", `%s.orValue(
   variables.kindLabels.size() > 0 && variables.kindLabels.all(k, k in variables.labels)
   ? variables.kindLabels.map(k, [k, "=", string(variables.labels[k])])
-  : variables.labels.transformList(k, v, !(k in %s), [string(k), "=", string(v)]))`, selectors, texts(volatile))
+  : variables.labels.transformList(k, v, !(k in %s), [string(k), "=", string(v)]))`, selectors, texts(Volatile()))
 	p.define("ownSelector", `{
     ?"matchLabels": optional.ofNonZeroValue(dyn(variables.ownRows.filter(r, r[1] == "=").transformMapEntry(i, r, {r[0]: r[2]}))),
     ?"matchExpressions": optional.ofNonZeroValue(dyn(variables.ownRows.filter(r, r[1] != "=").map(r, {

@@ -34,6 +34,9 @@ type Set struct {
 	RawSpreads  []RawSpread
 	Colocations []Colocation
 	Scalars     []Scalar
+	Keys        []Key
+	Gates       []Gate
+	Devices     []Devices
 	Leaves      []Leaf
 
 	Known []Known
@@ -138,6 +141,32 @@ type Colocation struct {
 type Scalar struct {
 	When         When
 	Field, Value string
+}
+
+// Key is one key of the pod's labels, or with Annotation of its annotations, that
+// is set where there is none yet. Value is not empty.
+type Key struct {
+	When       When
+	Annotation bool
+	Key        string
+	// Value is the value, or an expression over the variables if Computed.
+	Value    string
+	Computed bool
+}
+
+// Gate is a scheduling gate. Pods that name their node cannot have any.
+type Gate struct {
+	When When
+	Name string
+}
+
+// Devices shows containers the value of an annotation of the pod as an environment
+// variable, by the downward API, where they do not set the variable themselves.
+type Devices struct {
+	When                 When
+	Variable, Annotation string
+	// Containers are nil for all.
+	Containers []string
 }
 
 // Leaf is a value of the pod spec that is set where there is none yet, or only

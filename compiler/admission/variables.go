@@ -81,6 +81,7 @@ func (p *program) pod(s Set) {
 	p.define("pod", `variables.daemonSet ? object.spec.template : object`)
 	p.define("spec", `variables.pod.spec`)
 	p.define("path", `variables.daemonSet ? "/spec/template/spec" : "/spec"`)
+	p.define("metadataPath", `variables.daemonSet ? "/spec/template/metadata" : "/metadata"`)
 	p.define("labels", `variables.pod.?metadata.?labels.orValue({})`)
 	p.define("objectLabels", `object.metadata.?labels.orValue({})`)
 	p.define("podNamespace", `request.namespace`)

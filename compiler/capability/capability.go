@@ -37,6 +37,14 @@ type Capabilities struct {
 	NodePoolsKnown bool
 	// NodePools are Karpenter's, sorted by name.
 	NodePools []NodePool
+	// PodGroups is the best form in which the cluster knows gangs; empty if that is
+	// labels alone, or not known.
+	PodGroups PodGroupForm
+	// PodGroupTopology says that the API's own PodGroups take a topology.
+	PodGroupTopology bool
+	// Gangs maps "namespace/name" to the least number of members of the PodGroups in
+	// that form that are there; nil if not known.
+	Gangs map[string]int32
 	// SchedulersKnown says that Schedulers has the bundled scheduler if it runs
 	// there; others cannot be told through the API.
 	SchedulersKnown bool

@@ -2,6 +2,7 @@ package emit
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -113,6 +114,10 @@ func patches(w *workload.Workload, out *workload.Written, guarded bool) ([]patch
 	to.Namespace, _ = lookup(w.Object, workload.Path{"metadata", "namespace"}).(string)
 	var steps []operation
 	for _, unit := range units(w, out) {
+		if added, ok := addedVariables(w, out, unit); ok {
+			steps = append(steps, added...)
+			continue
+		}
 		at := operation{Op: "add", Path: pointer(unit), Value: lookup(out.Object, unit)}
 		if at.Value == nil {
 			at.Op = "remove"
@@ -150,28 +155,73 @@ func patches(w *workload.Workload, out *workload.Written, guarded bool) ([]patch
 	return append(list, patch{Patch: string(text), Target: to}), nil
 }
 
+// addedVariables returns the operations that add what is new in the environment
+// of a container and leave the rest of it to the base; false if the path is of
+// something else, or more than that has changed. The container is known by its
+// name, which is tested.
+func addedVariables(w *workload.Workload, out *workload.Written, unit workload.Path) ([]operation, bool) {
+	if len(unit) < 3 || unit[len(unit)-1] != string(workload.Env) || !inContainer(w, unit) {
+		return nil, false
+	}
+	test := operation{Op: "test", Path: pointer(unit[:len(unit)-1]) + "/name", Value: lookup(w.Object, append(slices.Clone(unit[:len(unit)-1]), "name"))}
+	before, _ := lookup(w.Object, unit).([]any)
+	after, _ := lookup(out.Object, unit).([]any)
+	steps := []operation{test}
+	switch {
+	case len(after) < len(before) || !reflect.DeepEqual(after[:len(before)], before):
+		whole := operation{Op: "add", Path: pointer(unit), Value: lookup(out.Object, unit)}
+		if whole.Value == nil {
+			whole.Op = "remove"
+		}
+		return append(steps, whole), true
+	case len(before) == 0:
+		return append(steps, operation{Op: "add", Path: pointer(unit), Value: after}), true
+	}
+	for _, v := range after[len(before):] {
+		steps = append(steps, operation{Op: "add", Path: pointer(unit) + "/-", Value: v})
+	}
+	return steps, true
+}
+
+// inContainer reports whether the path leads into a container of a template.
+func inContainer(w *workload.Workload, path workload.Path) bool {
+	for i := range w.Templates {
+		for _, name := range w.Templates[i].Containers() {
+			if at, ok := w.Templates[i].EnvPath(name); ok && hasPrefix(path, at[:len(at)-1]) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // removals returns what takes the annotation away. (In a merge patch kustomize
 // takes the null of an annotation for text.)
 func removals(out *workload.Written) []operation {
 	var steps []operation
 	for _, e := range out.Edits {
-		if isMetadata(e.Path) && e.Delete {
+		if isRecord(e.Path) && e.Delete {
 			steps = append(steps, operation{Op: "remove", Path: pointer(e.Path)})
 		}
 	}
 	return steps
 }
 
-func isMetadata(path workload.Path) bool { return len(path) > 0 && path[0] == "metadata" }
+// isRecord reports whether an edit is of the annotation that says what is ours,
+// or of the map that is made for it.
+func isRecord(path workload.Path) bool {
+	record := workload.Path{"metadata", "annotations", ownership.Annotation}
+	return len(path) > 0 && hasPrefix(record, path)
+}
 
 // units returns the paths of the values that the patch sets as a whole: for each
-// edit the placement field that it is in (or what raw.pod set, up to the first
-// list), or the nearest parent that the object lacks. The annotation is not
-// among them.
+// edit the placement field that it is in (of labels and annotations one key, of a
+// container its environment, of what raw.pod set what is up to the first list), or
+// the nearest parent that the object lacks. The record is not among them.
 func units(w *workload.Workload, out *workload.Written) []workload.Path {
 	var list []workload.Path
 	for _, e := range out.Edits {
-		if isMetadata(e.Path) {
+		if isRecord(e.Path) {
 			continue
 		}
 		unit := missingParent(w.Object, wholeField(w, e.Path))
@@ -186,10 +236,22 @@ func units(w *workload.Workload, out *workload.Written) []workload.Path {
 
 // wholeField cuts the path of an edit to that of the field that it is part of.
 func wholeField(w *workload.Workload, path workload.Path) workload.Path {
+	if inContainer(w, path) {
+		for i, step := range path {
+			if step == string(workload.Env) {
+				return path[:i+1]
+			}
+		}
+	}
 	for i := range w.Templates {
 		t := &w.Templates[i]
 		for _, field := range workload.Fields {
-			if at, ok := t.Paths[field]; ok && hasPrefix(path, at) {
+			at, ok := t.Paths[field]
+			switch {
+			case !ok || !hasPrefix(path, at):
+			case field == workload.TemplateLabels || field == workload.TemplateAnnotations:
+				return path[:min(len(path), len(at)+1)]
+			default:
 				return at
 			}
 		}

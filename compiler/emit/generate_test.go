@@ -12,6 +12,8 @@ import (
 
 	"github.com/kubectl-sched/kubectl-sched/compiler"
 	"github.com/kubectl-sched/kubectl-sched/internal/workload"
+	"github.com/kubectl-sched/kubectl-sched/schedulerbin/args"
+	"github.com/kubectl-sched/kubectl-sched/schedulerbin/gangkey"
 )
 
 // read reads a stream of manifests.
@@ -47,10 +49,13 @@ func document(t *rapid.T, i int) string {
 	affinity := pick("affinity", "", "      affinity: {}\n", "      affinity:\n        nodeAffinity:\n          requiredDuringSchedulingIgnoredDuringExecution:\n            nodeSelectorTerms:\n            # one\n            - matchExpressions:\n              - {key: x, operator: In, values: [\"1\", '2']}\n", "      affinity: {podAntiAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, podAffinityTerm: {topologyKey: zone}}]}}\n")
 	selector := pick("nodeSelector", "", "      nodeSelector:\n        kubernetes.io/os: linux\n", "      nodeSelector: {disk: ssd} # fast\n")
 	spread := pick("spread", "", "      topologySpreadConstraints:\n      - maxSkew: 1\n        topologyKey: zone\n        whenUnsatisfiable: DoNotSchedule\n        labelSelector: {matchLabels: {app: web}}\n")
-	containers := "      containers:\n      - name: c\n        image: \"registry.example/c:1\"\n        args:\n        - |\n          some text:\n            tolerations: []\n"
-	body := []string{tolerations, affinity, selector, spread, containers, pick("priority", "", "      priorityClassName: low\n"), pick("scheduler", "", "      schedulerName: \"mine\"\n")}
+	env := pick("env", "", "        env: []\n", "        env:\n        - name: A\n          value: \"1\" # first\n", "        env: [{name: A, value: b}, {name: B, valueFrom: {fieldRef: {fieldPath: spec.nodeName}}}]\n", "        env:\n", "        env:\n        - name: NVIDIA_VISIBLE_DEVICES\n          value: all\n")
+	gates := pick("gates", "", "      schedulingGates: [{name: example.com/a}]\n", "      schedulingGates:\n      - name: example.com/b # theirs\n", "      schedulingGates: []\n")
+	metadata := pick("metadata", "    metadata: {labels: {app: web}}\n", "    metadata:\n      labels:\n        app: web # ours\n      annotations: {a: b}\n", "    metadata:\n      labels: {app: web, scheduling.x-k8s.io/pod-group: theirs}\n      annotations:\n        a: b\n")
+	containers := "      containers:\n      - name: c\n        image: \"registry.example/c:1\"\n        args:\n        - |\n          some text:\n            tolerations: []\n" + env + pick("second", "", "      - {name: d, image: d}\n")
+	body := []string{tolerations, affinity, selector, spread, containers, pick("priority", "", "      priorityClassName: low\n"), pick("scheduler", "", "      schedulerName: \"mine\"\n"), gates}
 	body = rapid.Permutation(body).Draw(t, "order")
-	return fmt.Sprintf("apiVersion: apps/v1\nkind: %s\nmetadata:\n  name: w%d\n%sspec:\n  # the pods\n  template:\n    metadata: {labels: {app: web}}\n    spec:\n%s", pick("kind", "Deployment", "StatefulSet", "DaemonSet"), i, annotations, strings.Join(body, ""))
+	return fmt.Sprintf("apiVersion: apps/v1\nkind: %s\nmetadata:\n  name: w%d\n%sspec:\n  # the pods\n  template:\n%s    spec:\n%s", pick("kind", "Deployment", "StatefulSet", "DaemonSet"), i, annotations, metadata, strings.Join(body, ""))
 }
 
 // plan draws a plan for the workloads: any of them may change in any field.
@@ -59,7 +64,7 @@ func plan(t *rapid.T, workloads []*workload.Workload) *compiler.Plan {
 	for _, w := range workloads {
 		for i := range w.Templates {
 			if rapid.Bool().Draw(t, "matched") {
-				p.Changes = append(p.Changes, compiler.Change{Workload: w, Template: i, Policies: []string{"p"}, After: after(t, w.Templates[i].Pods)})
+				p.Changes = append(p.Changes, compiler.Change{Workload: w, Template: i, Policies: []string{"p"}, After: after(t, w.Templates[i].Pods, w.Templates[i].Containers())})
 			}
 		}
 	}
@@ -68,7 +73,7 @@ func plan(t *rapid.T, workloads []*workload.Workload) *compiler.Plan {
 
 // after draws what policies could make of a placement: the manifest's first,
 // then ours; required node terms cut down or crossed.
-func after(t *rapid.T, pods workload.PodFields) workload.PodFields {
+func after(t *rapid.T, pods workload.PodFields, containers []string) workload.PodFields {
 	a := *clone(t, &pods)
 	is := func(name string) bool { return rapid.IntRange(0, 2).Draw(t, name) == 0 }
 	if is("toleration") {
@@ -100,6 +105,36 @@ func after(t *rapid.T, pods workload.PodFields) workload.PodFields {
 	}
 	if is("priority") {
 		a.PriorityClassName = "high"
+	}
+	if is("gate") {
+		a.SchedulingGates = append(a.SchedulingGates, corev1.PodSchedulingGate{Name: "gates.kubectl-sched.github.io/p.quota"})
+	}
+	if is("group") {
+		a.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: new("train")}
+	}
+	set := func(m *map[string]string, key, value string) {
+		if *m == nil {
+			*m = map[string]string{}
+		}
+		(*m)[key] = value
+	}
+	if is("label") {
+		set(&a.Labels, gangkey.LabelOldest, "train")
+	}
+	if is("annotations") {
+		set(&a.Annotations, args.PodDatasets, "imagenet=120Gi")
+		set(&a.Annotations, "gates.kubectl-sched.github.io/p.quota", `{"quota":{"name":"ml"}}`)
+	}
+	if is("devices") {
+		for _, c := range containers {
+			if len(a.Env[c]) > 0 {
+				continue
+			}
+			if a.Env == nil {
+				a.Env = map[string][]corev1.EnvVar{}
+			}
+			a.Env[c] = []corev1.EnvVar{{Name: args.VisibleDevices, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.annotations['" + args.PodGPUIndex + "']"}}}}
+		}
 	}
 	return a
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -83,8 +84,33 @@ func wanted(p *compiler.Plan, w *workload.Workload) []workload.PodFields {
 func strip(w *workload.Workload) any {
 	object := clone(nil, &w.Object)
 	for _, t := range w.Templates {
-		for _, path := range t.Paths {
-			remove(*object, path)
+		for field, path := range t.Paths {
+			if field != workload.TemplateLabels && field != workload.TemplateAnnotations {
+				remove(*object, path)
+				continue
+			}
+			parent, _ := lookup(*object, path).(map[string]any)
+			for key := range parent {
+				if workload.PlacementLabel(key) || workload.PlacementAnnotation(key) {
+					delete(parent, key)
+				}
+			}
+			if len(parent) == 0 {
+				remove(*object, path)
+			}
+		}
+		for _, name := range t.Containers() {
+			path, _ := t.EnvPath(name)
+			list, _ := lookup(*object, path).([]any)
+			list = slices.DeleteFunc(list, func(v any) bool {
+				name, _ := v.(map[string]any)["name"].(string)
+				return workload.PlacementVariable(name)
+			})
+			if container := lookup(*object, path[:len(path)-1]).(map[string]any); len(list) == 0 {
+				delete(container, "env")
+			} else {
+				container["env"] = list
+			}
 		}
 	}
 	remove(*object, workload.Path{"metadata", "annotations", ownership.Annotation})
@@ -155,7 +181,7 @@ func TestDocumentShape(t *testing.T) {
 	}
 	want := []string{
 		"PlanDocument.apiVersion", "PlanDocument.kind", "PlanDocument.clusters,omitempty", "PlanDocument.workloads",
-		"PlanDocument.objects,omitempty", "PlanDocument.nodes,omitempty", "PlanDocument.exceptions,omitempty", "PlanDocument.unmatched,omitempty",
+		"PlanDocument.objects,omitempty", "PlanDocument.nodes,omitempty", "PlanDocument.profiles,omitempty", "PlanDocument.exceptions,omitempty", "PlanDocument.unmatched,omitempty",
 		"WorkloadEntry.group,omitempty", "WorkloadEntry.version", "WorkloadEntry.kind", "WorkloadEntry.namespace,omitempty", "WorkloadEntry.name",
 		"WorkloadEntry.template,omitempty", "WorkloadEntry.source,omitempty", "WorkloadEntry.policies", "WorkloadEntry.changes",
 		"WorkloadEntry.before", "WorkloadEntry.after", "WorkloadEntry.effects,omitempty",

@@ -68,7 +68,7 @@ func has(set *workload.Set, object map[string]any) bool {
 	o := unstructured.Unstructured{Object: object}
 	return slices.ContainsFunc(set.Others, func(other *workload.Object) bool {
 		there := unstructured.Unstructured{Object: other.Object}
-		return there.GroupVersionKind().GroupKind() == o.GroupVersionKind().GroupKind() && there.GetName() == o.GetName() &&
+		return there.GroupVersionKind().GroupKind() == o.GroupVersionKind().GroupKind() && there.GetName() == o.GetName() && there.GetNamespace() == o.GetNamespace() &&
 			there.GetLabels()[ManagedByLabel] == ManagedBy && !slices.ContainsFunc(set.Files, func(f *workload.File) bool {
 			return f.Name == other.Source.File && bytes.Contains(f.Data, []byte(objectsHeader))
 		})

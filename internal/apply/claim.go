@@ -9,6 +9,7 @@ import (
 
 	"github.com/kubectl-sched/kubectl-sched/internal/workload"
 	"github.com/kubectl-sched/kubectl-sched/internal/workload/ownership"
+	"github.com/kubectl-sched/kubectl-sched/policy"
 )
 
 // route is how fields get into an object.
@@ -23,10 +24,11 @@ const (
 	byPatch route = "patch"
 )
 
-// routeFor chooses the route for what the record owns in the object.
-func routeFor(object map[string]any, record *ownership.Record) route {
+// routeFor chooses the route for what the record owns in the workload. Containers
+// of the built-in kinds are told apart by their names by the API server, too.
+func routeFor(w *workload.Workload, record *ownership.Record) route {
 	for _, f := range record.Fields {
-		if f.Wrote == nil || throughList(object, f.Path) {
+		if f.Wrote == nil || throughList(w.Object, f.Path) && (f.Container == "" || !builtin(w.Group)) {
 			return byPatch
 		}
 	}
@@ -56,19 +58,61 @@ func claim(w *workload.Workload, set Set, record *ownership.Record) (*unstructur
 	}
 	object := map[string]any{"apiVersion": apiVersion, "kind": w.Kind, "metadata": metadata}
 	for _, f := range record.Fields {
-		if err := setAt(object, f.Path, ownPart(w, f)); err != nil {
+		at := object
+		path := f.Path
+		if f.Container != "" {
+			var err error
+			if at, path, err = containerAt(object, f); err != nil {
+				return nil, fmt.Errorf("%s: %w", w.Ref(), err)
+			}
+		}
+		if err := setAt(at, path, ownPart(w, f)); err != nil {
 			return nil, fmt.Errorf("%s: %w", w.Ref(), err)
 		}
 	}
 	return &unstructured.Unstructured{Object: object}, nil
 }
 
-// ownPart is what of the field's value is ours to apply. Spread constraints of
-// the built-in kinds are told apart by their keys, so that only those that we
-// added or changed are applied and the others stay their owners' alone. All
-// other lists are one whole to the API server.
+// containerAt returns the entry of a container in the configuration, which is
+// made if it is not there, and the pointer of the field below it.
+func containerAt(object map[string]any, f ownership.Field) (map[string]any, string, error) {
+	steps := splitPointer(f.Path)
+	i := slices.IndexFunc(steps, func(s string) bool { return s == "containers" || s == "initContainers" })
+	if i < 0 || i+2 >= len(steps) {
+		return nil, "", fmt.Errorf("%s: it is no field of a container", f.Path)
+	}
+	list := policy.Pointer(steps[:i+1]...)
+	found, _ := valueAt(object, list)
+	containers, _ := found.([]any)
+	below := policy.Pointer(steps[i+2:]...)
+	for _, c := range containers {
+		if entry, ok := c.(map[string]any); ok && entry["name"] == f.Container {
+			return entry, below, nil
+		}
+	}
+	if err := setAt(object, list, append(containers, map[string]any{"name": f.Container})); err != nil {
+		return nil, "", err
+	}
+	found, _ = valueAt(object, list)
+	containers, _ = found.([]any)
+	entry, _ := containers[len(containers)-1].(map[string]any)
+	return entry, below, nil
+}
+
+// keyedLists are the lists of the built-in kinds whose elements the API server
+// tells apart by their keys.
+var keyedLists = []workload.Field{workload.SpreadConstraints, workload.SchedulingGates, workload.Env}
+
+func isKeyedList(pointer string) bool {
+	return slices.ContainsFunc(keyedLists, func(f workload.Field) bool { return strings.HasSuffix(pointer, "/"+string(f)) })
+}
+
+// ownPart is what of the field's value is ours to apply. Elements of lists that
+// are told apart by their keys are applied where we added or changed them, and the
+// others stay their owners' alone. All other lists are one whole to the API
+// server.
 func ownPart(w *workload.Workload, f ownership.Field) any {
-	if !strings.HasSuffix(f.Path, "/"+string(workload.SpreadConstraints)) || !builtin(w.Group) {
+	if !isKeyedList(f.Path) || !builtin(w.Group) {
 		return f.Wrote
 	}
 	wrote, ok := plain(f.Wrote).([]any)
@@ -77,9 +121,9 @@ func ownPart(w *workload.Workload, f ownership.Field) any {
 	}
 	before, _ := plain(f.Before).([]any)
 	var ours []any
-	for _, constraint := range wrote {
-		if !slices.ContainsFunc(before, func(b any) bool { return same(b, constraint) }) {
-			ours = append(ours, constraint)
+	for _, element := range wrote {
+		if !slices.ContainsFunc(before, func(b any) bool { return same(b, element) }) {
+			ours = append(ours, element)
 		}
 	}
 	if len(ours) == 0 {

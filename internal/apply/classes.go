@@ -33,6 +33,9 @@ func strangersClass(wanted, live *unstructured.Unstructured) diag.Finding {
 // replacement is the finding on a change that the API allows only by making the
 // object anew; nil if there is none.
 func replacement(live, wanted *unstructured.Unstructured) *diag.Finding {
+	if wanted.GetKind() == podGroup {
+		return groupReplacement(live, wanted)
+	}
 	if wanted.GetKind() != priorityClass || sameClass(wanted, live) {
 		return nil
 	}

@@ -18,14 +18,17 @@ type objectKind struct {
 // what is named by others comes before them, and a policy before what puts it in
 // force. Objects are deleted in the opposite order.
 //
-// A mutation names priority classes, so these come first; and pods get their
-// placement before anything judges it.
+// A mutation and a group of pods name priority classes, so these come first; and
+// pods get their placement before anything judges it.
 func objectKinds() []objectKind {
 	admission := func(kind, since string) objectKind {
 		return objectKind{schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: kind}, since}
 	}
 	return []objectKind{
 		{schema.GroupVersionKind{Group: "scheduling.k8s.io", Version: "v1", Kind: "PriorityClass"}, "1.14"},
+		// Served where the API server is told to, and where somebody installed them.
+		{schema.GroupVersionKind{Group: "scheduling.k8s.io", Version: "v1beta1", Kind: podGroup}, ""},
+		{schema.GroupVersionKind{Group: "scheduling.x-k8s.io", Version: "v1alpha1", Kind: podGroup}, ""},
 		admission("MutatingAdmissionPolicy", "1.36"),
 		admission("ValidatingAdmissionPolicy", "1.30"),
 		admission("MutatingAdmissionPolicyBinding", "1.36"),
@@ -36,6 +39,7 @@ func objectKinds() []objectKind {
 // The kinds that are not like the others.
 const (
 	priorityClass   = "PriorityClass"
+	podGroup        = "PodGroup"
 	mutatingPolicy  = "MutatingAdmissionPolicy"
 	mutatingBinding = "MutatingAdmissionPolicyBinding"
 	validating      = "ValidatingAdmissionPolicy"

@@ -75,6 +75,9 @@ func effectPointer(t *workload.Template, field string) string {
 		// Some kinds carry the parts of the affinity in different places.
 		f, below = f+"."+workload.Field(below[0]), below[1:]
 	}
+	if steps[0] == "metadata" && len(steps) > 1 {
+		f, below = workload.Field(steps[0]+"."+steps[1]), nil
+	}
 	if path, ok := t.PathOf(f); ok {
 		return pointer(path) + policy.Pointer(below...)
 	}
@@ -109,8 +112,8 @@ func uniqueOrigins(origins []compiler.Origin) []compiler.Origin {
 }
 
 // covers reports whether what the cluster has says all that is wanted: equal,
-// but for values that the API server filled in, and for the order of spread
-// constraints, which the server keeps by their keys.
+// but for values that the API server filled in, and for the order of lists that
+// the server keeps by their keys.
 func covers(got, want any, at string) bool {
 	switch w := want.(type) {
 	case nil:
@@ -131,7 +134,7 @@ func covers(got, want any, at string) bool {
 		if !ok || len(g) != len(w) {
 			return false
 		}
-		if strings.HasSuffix(at, string(workload.SpreadConstraints)) {
+		if isKeyedList("/" + strings.TrimPrefix(at, "/")) {
 			return !slices.ContainsFunc(w, func(want any) bool {
 				return !slices.ContainsFunc(g, func(got any) bool { return covers(got, want, "") })
 			})

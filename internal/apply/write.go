@@ -22,7 +22,7 @@ import (
 // It returns the conflicts, unless they are to be forced.
 func (a *Applier) dryUpdate(ctx context.Context, set Set, change *WorkloadChange, written *workload.Written) ([]Conflict, error) {
 	w := change.Workload
-	change.route = routeFor(w.Object, written.Record)
+	change.route = routeFor(w, written.Record)
 	change.restored = restored(w, written, a.manager())
 	change.record = transitional(written, change.restored)
 	if a.ClientOnly {
@@ -98,7 +98,7 @@ func setByOthers(w *workload.Workload, record *ownership.Record, origins map[str
 		taken := w.Record != nil && slices.ContainsFunc(w.Record.Fields, func(g ownership.Field) bool {
 			return g.Path == f.Path && same(plain(g.Before), plain(f.Before))
 		})
-		if f.Before == nil || taken || nobodysChoice(w, f.Path, manager) {
+		if f.Before == nil || taken || f.Container != "" && keepsAll(f) || nobodysChoice(w, f.Path, manager) {
 			continue
 		}
 		owners := fieldOwners(w.Object, f.Path, manager)
@@ -124,7 +124,7 @@ func restored(w *workload.Workload, written *workload.Written, manager string) [
 	for _, f := range w.Record.Fields {
 		kept := slices.ContainsFunc(written.Record.Fields, func(g ownership.Field) bool { return g.Path == f.Path })
 		value, ok := valueAt(written.Object, f.Path)
-		if kept || !ok || value == nil {
+		if kept || !ok || value == nil || onlyAdded(w, f) {
 			continue
 		}
 		if now, _ := valueAt(w.Object, f.Path); len(fieldOwners(w.Object, f.Path, manager)) > 0 && same(plain(now), plain(value)) {
@@ -134,6 +134,23 @@ func restored(w *workload.Workload, written *workload.Written, manager string) [
 		paths = append(paths, f.Path)
 	}
 	return paths
+}
+
+// onlyAdded reports whether the field is a list to which we added elements that
+// the API server tells from the others: they go as soon as they are not applied
+// any more, and the others were never ours.
+func onlyAdded(w *workload.Workload, f ownership.Field) bool {
+	return isKeyedList(f.Path) && builtin(w.Group) && keepsAll(f)
+}
+
+// keepsAll reports whether all elements of the list that was there are in the one
+// that we wrote, as they were.
+func keepsAll(f ownership.Field) bool {
+	before, ok := plain(f.Before).([]any)
+	wrote, ok2 := plain(f.Wrote).([]any)
+	return ok && ok2 && !slices.ContainsFunc(before, func(b any) bool {
+		return !slices.ContainsFunc(wrote, func(v any) bool { return same(b, v) })
+	})
 }
 
 // transitional returns the new record with the restored fields still in it: as

@@ -59,6 +59,10 @@ func (c *Client) Capabilities(ctx context.Context) (capability.Capabilities, dia
 	if read(err, "nodepools", "whether Karpenter can make the nodes that policies ask for is not checked") {
 		caps.NodePools, caps.NodePoolsKnown = pools, served
 	}
+	form, groups, err := c.podGroups(ctx)
+	if read(err, "podgroups", "in which form the cluster knows gangs is not known") {
+		caps.PodGroups, caps.Gangs = form, groups
+	}
 	schedulers, err := c.schedulers(ctx)
 	switch {
 	case err == nil:

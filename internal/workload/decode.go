@@ -169,6 +169,8 @@ func (d decoder) fields(object map[string]any, t *Template) PodFields {
 	if t.parts != nil {
 		out.Affinity = d.affinity(object, t)
 	}
+	out.Labels, out.Annotations = only(out.Labels, PlacementLabel), only(out.Annotations, PlacementAnnotation)
+	out.Env = env(object, t.containers)
 	return out
 }
 

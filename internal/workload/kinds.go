@@ -37,6 +37,10 @@ type TemplateSpec struct {
 	// Labels leads to the pods' labels; empty for the "metadata.labels" beside
 	// the pod spec at Path.
 	Labels string
+	// Annotations leads to the pods' annotations; empty for the
+	// "metadata.annotations" beside a pod spec that is called "spec". Without it and
+	// that the kind carries none.
+	Annotations string
 }
 
 // GroupKind names a kind without its version.
@@ -81,6 +85,10 @@ type templateDef struct {
 	when   pattern
 	fields map[Field]pattern
 	labels pattern
+	// readOnly says that labels is not sure enough to be written to.
+	readOnly bool
+	// annotations is nil where the kind carries none.
+	annotations pattern
 }
 
 var defaultKinds = sync.OnceValue(func() *Kinds {
@@ -147,7 +155,7 @@ func (s KindSpec) row() (kindRow, error) {
 		if t.Path == "" && len(t.Fields) == 0 {
 			return kindRow{}, fmt.Errorf("the template %q has neither a path nor fields; give one of them", sort)
 		}
-		tr := templateRow{sort: sort, spec: t.Path, labels: t.Labels, fields: qualified(t.Fields)}
+		tr := templateRow{sort: sort, spec: t.Path, labels: t.Labels, annotations: t.Annotations, fields: qualified(t.Fields)}
 		if err := tr.check(); err != nil {
 			return kindRow{}, fmt.Errorf("the template %q: %w", sort, err)
 		}
@@ -244,10 +252,13 @@ func (t templateRow) check() error {
 	if t.labels != "" {
 		paths["labels"] = t.labels
 	}
+	if t.annotations != "" {
+		paths["annotations"] = t.annotations
+	}
 	for f, p := range t.fields {
-		if !slices.Contains(Fields, f) && !slices.Contains(affinityParts, f) {
+		if !slices.Contains(specFields, f) && !slices.Contains(affinityParts, f) {
 			var names []string
-			for _, known := range append(slices.Clone(Fields), affinityParts...) {
+			for _, known := range append(slices.Clone(specFields), affinityParts...) {
 				names = append(names, strings.TrimPrefix(string(known), string(Affinity)+"."))
 			}
 			if near, ok := diag.Nearest(string(f), names); ok {

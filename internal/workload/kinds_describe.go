@@ -2,6 +2,7 @@ package workload
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 )
 
@@ -28,7 +29,8 @@ type TemplateDescription struct {
 	// When is the path of what must be there for the template to be; empty for the
 	// pod spec itself.
 	When string
-	// Fields are the fields that are carried elsewhere, and where.
+	// Fields are the fields that are carried elsewhere, and where; labels and
+	// annotations among them, where they are not beside the pod spec.
 	Fields map[Field]string
 }
 
@@ -38,12 +40,27 @@ func DescribeKinds() []KindDescription {
 	for _, row := range builtinKinds() {
 		d := KindDescription{Kinds: row.names, PodLabels: row.podLabels, RevisionLabel: row.revision, RunLabel: row.run, Immutable: row.immutable}
 		for _, t := range row.templates {
-			d.Templates = append(d.Templates, TemplateDescription{Name: t.sort, Path: t.spec, When: t.when, Fields: t.fields})
+			d.Templates = append(d.Templates, TemplateDescription{Name: t.sort, Path: t.spec, When: t.when, Fields: t.described()})
 		}
 		out = append(out, d)
 	}
 	slices.SortFunc(out, func(a, b KindDescription) int {
 		return cmp.Or(cmp.Compare(a.Kinds[0].Group, b.Kinds[0].Group), cmp.Compare(a.Kinds[0].Kind, b.Kinds[0].Kind))
 	})
+	return out
+}
+
+// described returns all fields of the row that have a path of their own.
+func (t templateRow) described() map[Field]string {
+	out := maps.Clone(t.fields)
+	for f, path := range map[Field]string{TemplateLabels: t.labels, TemplateAnnotations: t.annotations} {
+		if path == "" || t.spec != "" {
+			continue
+		}
+		if out == nil {
+			out = map[Field]string{}
+		}
+		out[f] = path
+	}
 	return out
 }

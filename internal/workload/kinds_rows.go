@@ -1,5 +1,7 @@
 package workload
 
+import "strings"
+
 // kindRow is a row of the table of kinds as it is written down: paths are text.
 type kindRow struct {
 	names              []GroupKind
@@ -21,7 +23,9 @@ type templateRow struct {
 	// itself, or for nothing where there is none.
 	when   string
 	labels string
-	fields map[Field]string
+	// annotations is empty for those beside the pod spec.
+	annotations string
+	fields      map[Field]string
 }
 
 // parse parses the paths of a row that is known to be right.
@@ -31,10 +35,16 @@ func (r kindRow) parse() *kind {
 		revision: r.revision, run: r.run, immutable: r.immutable, rollout: r.rollout, claims: r.claims,
 	}
 	for _, t := range r.templates {
-		def := templateDef{sort: t.sort, spec: known(t.spec), when: known(t.when), labels: known(t.labels), fields: map[Field]pattern{}}
+		def := templateDef{sort: t.sort, spec: known(t.spec), when: known(t.when), labels: known(t.labels), annotations: known(t.annotations), fields: map[Field]pattern{}}
+		// Beside a pod spec that is called "spec" there is the metadata of a pod
+		// template; beside any other that is only a guess, good enough to read.
+		template := len(def.spec) > 0 && def.spec[len(def.spec)-1].key == "spec"
+		def.readOnly = len(def.labels) == 0 && !template
 		if len(def.labels) == 0 && len(def.spec) > 0 {
-			beside := def.spec[:len(def.spec)-1]
-			def.labels = append(append(pattern{}, beside...), part{key: "metadata"}, part{key: "labels"})
+			def.labels = def.spec.beside("metadata", "labels")
+		}
+		if len(def.annotations) == 0 && template {
+			def.annotations = def.spec.beside("metadata", "annotations")
 		}
 		for f, p := range t.fields {
 			def.fields[f] = known(p)
@@ -42,6 +52,15 @@ func (r kindRow) parse() *kind {
 		k.templates = append(k.templates, def)
 	}
 	return k
+}
+
+// beside is the pattern with other keys in place of its last part.
+func (p pattern) beside(keys ...string) pattern {
+	out := append(pattern{}, p[:len(p)-1]...)
+	for _, k := range keys {
+		out = append(out, part{key: k})
+	}
+	return out
 }
 
 // known parses a path that a test or check has parsed before; nil for none.
@@ -93,7 +112,16 @@ const (
 // builtinKinds is the table of the kinds that we know: those of Kubernetes, and
 // the custom ones that come up most, with the fields that each can carry.
 func builtinKinds() []kindRow {
-	return append(kubernetesKinds(), customKinds()...)
+	rows := append(kubernetesKinds(), customKinds()...)
+	for _, row := range rows {
+		for i := range row.templates {
+			// Where a kind of ours takes labels for its pods, it takes annotations too.
+			if t := &row.templates[i]; t.labels != "" && t.annotations == "" {
+				t.annotations = strings.TrimSuffix(t.labels, "labels") + "annotations"
+			}
+		}
+	}
+	return rows
 }
 
 func kubernetesKinds() []kindRow {

@@ -127,9 +127,9 @@ func TestUserKinds(t *testing.T) {
 		got = append(got, fmt.Sprint(template.Name, " ", template.Paths[Tolerations], " ", len(template.Paths), " ", template.Labels["example.com/part"], template.Labels["role"]))
 	}
 	want := []string{
-		"proxy spec.proxy.podSpec.tolerations 7 proxyproxy",
-		"a spec.shards[0].scheduling.tolerations 1 a",
-		"shard/proxy spec.shards[1].scheduling.tolerations 1 shard/proxy",
+		"proxy spec.proxy.podSpec.tolerations 10 proxyproxy",
+		"a spec.shards[0].scheduling.tolerations 2 a",
+		"shard/proxy spec.shards[1].scheduling.tolerations 2 shard/proxy",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -254,12 +254,12 @@ func TestPathOf(t *testing.T) {
 		},
 		{
 			"postgresql.cnpg.io/v1", "Cluster",
-			"[nodeSelector affinity tolerations topologySpreadConstraints priorityClassName schedulerName]",
+			"[nodeSelector affinity tolerations topologySpreadConstraints priorityClassName schedulerName metadata.labels metadata.annotations]",
 			"/spec/affinity/nodeAffinity/x", "/spec/affinity/additionalPodAntiAffinity/x",
 		},
 		{
 			"v1", "Pod",
-			"[nodeSelector affinity tolerations topologySpreadConstraints priorityClassName preemptionPolicy schedulerName]",
+			"[nodeSelector affinity tolerations topologySpreadConstraints priorityClassName preemptionPolicy schedulerName schedulingGates schedulingGroup metadata.labels metadata.annotations env]",
 			"/spec/affinity/nodeAffinity/x", "/spec/affinity/podAntiAffinity/x",
 		},
 		{"tekton.dev/v1", "Task", "[]", "", ""},

@@ -2,6 +2,7 @@ package workload
 
 import (
 	"context"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,6 +15,8 @@ import (
 
 	"github.com/kubectl-sched/kubectl-sched/internal/workload/yamledit"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
+	"github.com/kubectl-sched/kubectl-sched/schedulerbin/args"
+	"github.com/kubectl-sched/kubectl-sched/schedulerbin/gangkey"
 )
 
 // readText reads one text as a file of its own.
@@ -90,6 +93,31 @@ func placeAll(w *Workload) map[int]PodFields {
 				selector[k] = v
 			}
 			p.NodeSelector = selector
+		}
+		if has(SchedulingGates) {
+			p.SchedulingGates = append(slices.Clone(p.SchedulingGates), corev1.PodSchedulingGate{Name: "gates.kubectl-sched.github.io/x"})
+		}
+		if has(SchedulingGroup) {
+			p.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: new("train")}
+		}
+		with := func(m map[string]string, key string) map[string]string {
+			out := map[string]string{key: "ours"}
+			maps.Copy(out, m)
+			return out
+		}
+		if has(TemplateLabels) {
+			p.Labels = with(p.Labels, gangkey.LabelOldest)
+		}
+		if has(TemplateAnnotations) {
+			p.Annotations = with(p.Annotations, args.PodDatasets)
+		}
+		for _, c := range t.Containers() {
+			if len(p.Env[c]) > 0 {
+				continue
+			}
+			env := map[string][]corev1.EnvVar{c: {{Name: args.VisibleDevices, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.annotations['x']"}}}}}
+			maps.Copy(env, p.Env)
+			p.Env = env
 		}
 		if t.PodSpec != nil {
 			p.Raw = map[string]any{"securityContext": map[string]any{"fsGroup": 5}, "hostNetwork": true}
@@ -177,6 +205,8 @@ func TestRoundTripOfSome(t *testing.T) {
 					func() { p.Tolerations = pods.Tolerations }, func() { p.TopologySpreadConstraints = pods.TopologySpreadConstraints },
 					func() { p.Affinity = pods.Affinity }, func() { p.PriorityClassName = pods.PriorityClassName },
 					func() { p.SchedulerName = pods.SchedulerName }, func() { p.NodeSelector = pods.NodeSelector }, func() { p.Raw = nil },
+					func() { p.SchedulingGates = pods.SchedulingGates }, func() { p.SchedulingGroup = pods.SchedulingGroup },
+					func() { p.Labels = pods.Labels }, func() { p.Annotations = pods.Annotations }, func() { p.Env = pods.Env },
 				} {
 					if rapid.Bool().Draw(r, "undo") {
 						undo()

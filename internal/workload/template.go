@@ -4,25 +4,20 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/kubectl-sched/kubectl-sched/internal/workload/ownership"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 )
 
-// relocate returns the record with the paths of the templates as they are now:
-// a list of templates may have another order since.
+// relocate returns the record with the paths of the templates and containers as
+// they are now: a list of them may have another order since.
 func (k *kind) relocate(record *ownership.Record, object map[string]any) *ownership.Record {
-	var places []place
-	for _, f := range record.Fields {
-		if f.Template != "" {
-			places = k.places(object)
-			break
-		}
-	}
-	if places == nil {
+	if !slices.ContainsFunc(record.Fields, func(f ownership.Field) bool { return f.Template != "" || f.Container != "" }) {
 		return record
 	}
+	places := k.places(object)
 	out := *record
 	out.Fields = nil
 	for _, f := range record.Fields {
@@ -33,9 +28,46 @@ func (k *kind) relocate(record *ownership.Record, object map[string]any) *owners
 			}
 			f.Path = places[i].rebase(f.Path)
 		}
+		if f.Container != "" {
+			var there bool
+			if f.Path, there = findContainer(object, f.Path, f.Container); !there {
+				continue
+			}
+		}
 		out.Fields = append(out.Fields, f)
 	}
 	return &out
+}
+
+// findContainer returns the pointer of a field of a container with the index that
+// the container of that name has now; false if there is none.
+func findContainer(object map[string]any, pointer, name string) (string, bool) {
+	tokens := ownership.Tokens(pointer)
+	at := slices.IndexFunc(tokens, func(t string) bool { return slices.Contains(containerLists, t) })
+	if at < 0 || at+1 >= len(tokens) {
+		return pointer, false
+	}
+	w := &Workload{Object: object}
+	list := w.pathOf(ownership.Pointer(anySlice(tokens[:at+1])...))
+	elements, _ := Lookup(object, list...)
+	containers, _ := elements.([]any)
+	i := slices.IndexFunc(containers, func(c any) bool {
+		have, _ := Lookup(c, "name")
+		return have == name
+	})
+	if i < 0 {
+		return pointer, false
+	}
+	tokens[at+1] = strconv.Itoa(i)
+	return ownership.Pointer(anySlice(tokens)...), true
+}
+
+func anySlice(tokens []string) []any {
+	out := make([]any, len(tokens))
+	for i, t := range tokens {
+		out[i] = t
+	}
+	return out
 }
 
 // place is one template of an object: a sort of template and the choices for
@@ -54,10 +86,7 @@ func (p place) rebase(pointer string) string {
 	if len(tokens) < len(anchor) {
 		return pointer
 	}
-	path := make([]any, len(tokens))
-	for i, t := range tokens {
-		path[i] = t
-	}
+	path := anySlice(tokens)
 	for i, step := range anchor.path(p.binding) {
 		path[i] = step
 	}
@@ -126,10 +155,11 @@ func (r *reader) template(p place, base map[string]any) Template {
 		Paths: map[Field]Path{}, PodSpec: p.def.spec.bound(p.binding), ServiceAccount: "default",
 	}
 	if t.PodSpec != nil {
-		for _, f := range Fields {
+		for _, f := range specFields {
 			t.Paths[f] = t.PodSpec.join(string(f))
 		}
 	}
+	t.containers = containersIn(w.Object, t.PodSpec)
 	for f, pattern := range p.def.fields {
 		path := pattern.path(p.binding)
 		if strings.HasPrefix(string(f), string(Affinity)+".") {
@@ -143,9 +173,14 @@ func (r *reader) template(p place, base map[string]any) Template {
 	}
 	t.PodLabels = r.podLabels(p)
 	labels := p.def.labels.bound(p.binding)
-	v, _ := Lookup(w.Object, labels...)
+	v, _ := Lookup(base, labels...)
 	if len(labels) == 0 {
 		v = nil
+	} else if !p.def.readOnly {
+		t.Paths[TemplateLabels] = labels
+	}
+	if annotations := p.def.annotations.bound(p.binding); len(annotations) > 0 {
+		t.Paths[TemplateAnnotations] = annotations
 	}
 	t.Labels = maps.Clone(r.stringMap(v, labels...))
 	if t.Labels == nil {
@@ -167,6 +202,7 @@ func (r *reader) template(p place, base map[string]any) Template {
 		t.Pods = d.fields(base, &t)
 	}
 	r.spec(&t)
+	t.Count = count(w, &t)
 	return t
 }
 

@@ -8,6 +8,7 @@
 package workload
 
 import (
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -89,8 +90,8 @@ type Template struct {
 	// Name tells the templates of one object apart; empty for the kinds that
 	// have one.
 	Name string
-	// Labels are those that pods of the template will have: the template's own
-	// and, under PodLabels, what the kind's controller adds.
+	// Labels are those that pods of the template will have without us: the
+	// template's own and, under PodLabels, what the kind's controller adds.
 	Labels map[string]string
 	// PodLabels are labels that the controller puts on the pods by itself and
 	// that are known beforehand, such as batch.kubernetes.io/job-name.
@@ -110,6 +111,9 @@ type Template struct {
 	// PodSpec is the path of the whole pod spec; nil where the kind carries
 	// only the fields in Paths.
 	PodSpec Path
+	// containers are the containers of the pod spec, those that come first before
+	// the others; none where the kind does not carry them.
+	containers []container
 	// Pods is the placement as the manifest has it without us: what our Record
 	// says is ours is taken away.
 	Pods PodFields
@@ -119,6 +123,9 @@ type Template struct {
 	ServiceAccount string
 	// Claims are the names of the PersistentVolumeClaims that the pods mount.
 	Claims []string
+	// Count is how many pods the template has at a time; nil where the object does
+	// not say.
+	Count *int32
 	// Immutable says that the object's template cannot be changed once the
 	// object exists (Jobs, bare pods).
 	Immutable bool
@@ -136,10 +143,29 @@ const (
 	PriorityClassName Field = "priorityClassName"
 	PreemptionPolicy  Field = "preemptionPolicy"
 	SchedulerName     Field = "schedulerName"
+	SchedulingGates   Field = "schedulingGates"
+	SchedulingGroup   Field = "schedulingGroup"
 )
 
-// Fields lists every placement field, in the order in which they are reported.
-var Fields = []Field{NodeSelector, Affinity, Tolerations, SpreadConstraints, PriorityClassName, PreemptionPolicy, SchedulerName}
+// What of a pod template's metadata is placement: single keys of the two maps,
+// see PlacementLabel and PlacementAnnotation.
+const (
+	TemplateLabels      Field = "metadata.labels"
+	TemplateAnnotations Field = "metadata.annotations"
+)
+
+// Env is the environment variables of containers that are placement, see
+// PlacementVariable. It has a path for each container, EnvPath.
+const Env Field = "env"
+
+// specFields are those of the pod spec.
+var specFields = []Field{
+	NodeSelector, Affinity, Tolerations, SpreadConstraints, PriorityClassName, PreemptionPolicy, SchedulerName, SchedulingGates, SchedulingGroup,
+}
+
+// Fields lists every placement field that has one path, in the order in which
+// they are reported.
+var Fields = append(slices.Clip(specFields), TemplateLabels, TemplateAnnotations)
 
 // The parts of Affinity. Some kinds carry them in different places, or not all
 // of them.
@@ -186,6 +212,9 @@ func (t *Template) Carries() []Field {
 		}
 		out = append(out, f)
 	}
+	if t.PodSpec != nil {
+		out = append(out, Env)
+	}
 	return out
 }
 
@@ -198,6 +227,14 @@ type PodFields struct {
 	PriorityClassName         string                            `json:"priorityClassName,omitempty"`
 	PreemptionPolicy          *corev1.PreemptionPolicy          `json:"preemptionPolicy,omitempty"`
 	SchedulerName             string                            `json:"schedulerName,omitempty"`
+	SchedulingGates           []corev1.PodSchedulingGate        `json:"schedulingGates,omitempty"`
+	SchedulingGroup           *corev1.PodSchedulingGroup        `json:"schedulingGroup,omitempty"`
+	// Labels and Annotations are those of the template that are placement; the
+	// others are nobody's business here, and stay as they are.
+	Labels      map[string]string `json:"metadata.labels,omitempty"`
+	Annotations map[string]string `json:"metadata.annotations,omitempty"`
+	// Env is, by the name of the container, the variables that are placement.
+	Env map[string][]corev1.EnvVar `json:"env,omitempty"`
 	// Raw holds what a policy's raw.pod sets besides the fields above, by JSON
 	// name; in Template.Pods it is nil: read Workload.Object instead.
 	Raw map[string]any `json:"-"`

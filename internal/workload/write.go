@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/kubectl-sched/kubectl-sched/internal/workload/ownership"
@@ -35,7 +36,8 @@ type Written struct {
 }
 
 // atoms are the fields of a pod spec that are owned as a whole, by their path in
-// PodFields. The keys of a nodeSelector and what raw.pod sets come on top.
+// PodFields. The keys of maps (keyed), variables of containers, and what raw.pod
+// sets come on top.
 var atoms = []Path{
 	{"affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"},
 	{"affinity", "nodeAffinity", "preferredDuringSchedulingIgnoredDuringExecution"},
@@ -48,7 +50,12 @@ var atoms = []Path{
 	{"priorityClassName"},
 	{"preemptionPolicy"},
 	{"schedulerName"},
+	{"schedulingGates"},
+	{"schedulingGroup"},
 }
+
+// keyed are the fields whose keys are owned one by one.
+var keyed = []Field{NodeSelector, TemplateLabels, TemplateAnnotations}
 
 // Write gives the templates a new placement: after maps an index into Templates
 // to what it shall be. A template that is not in after goes back to what it is
@@ -96,7 +103,7 @@ func (t *Template) writes(base map[string]any, after PodFields) ([]ownership.Wri
 		if err != nil {
 			return nil, err
 		}
-		for _, atom := range append(slices.Clone(atoms), selectorAtoms(before, wanted)...) {
+		for _, atom := range append(slices.Clone(atoms), keyAtoms(before, wanted)...) {
 			old, _ := Lookup(before, atom...)
 			value, _ := Lookup(wanted, atom...)
 			if plain.Equal(old, value) {
@@ -113,6 +120,11 @@ func (t *Template) writes(base map[string]any, after PodFields) ([]ownership.Wri
 			out = append(out, ownership.Write{Path: path.Pointer(), Template: t.Name, Before: raw, After: value})
 		}
 	}
+	variables, err := t.writeEnv(base, after.Env)
+	if err != nil {
+		return nil, err
+	}
+	out = append(out, variables...)
 	for _, leaf := range leaves(after.Raw, nil) {
 		if t.PodSpec == nil {
 			return nil, fmt.Errorf("the template %q has no pod spec to carry %s", t.Name, leaf.path)
@@ -124,18 +136,45 @@ func (t *Template) writes(base map[string]any, after PodFields) ([]ownership.Wri
 	return out, nil
 }
 
-// selectorAtoms are the keys of two nodeSelectors.
-func selectorAtoms(a, b map[string]any) []Path {
-	keys := map[string]bool{}
-	for _, m := range []map[string]any{a, b} {
-		v, _ := m[string(NodeSelector)].(map[string]any)
-		for k := range v {
-			keys[k] = true
+// writeEnv returns what changes of the containers' environments.
+func (t *Template) writeEnv(base map[string]any, after map[string][]corev1.EnvVar) ([]ownership.Write, error) {
+	var out []ownership.Write
+	for _, name := range sortedKeys(after) {
+		if reflect.DeepEqual(after[name], t.Pods.Env[name]) {
+			continue
 		}
+		path, ok := t.EnvPath(name)
+		if !ok {
+			return nil, fmt.Errorf("the template %q has no container %q to carry %s", t.Name, name, Env)
+		}
+		raw, _ := Lookup(base, path...)
+		list, ok := raw.([]any)
+		if raw != nil && !ok {
+			return nil, fmt.Errorf("%s is no list", path)
+		}
+		now, err := withVariables(list, after[name])
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, ownership.Write{Path: path.Pointer(), Template: t.Name, Container: name, Before: raw, After: now})
 	}
+	return out, nil
+}
+
+// keyAtoms are the keys of the maps that are owned key by key.
+func keyAtoms(a, b map[string]any) []Path {
 	var out []Path
-	for _, k := range sortedKeys(keys) {
-		out = append(out, Path{string(NodeSelector), k})
+	for _, f := range keyed {
+		keys := map[string]bool{}
+		for _, m := range []map[string]any{a, b} {
+			v, _ := m[string(f)].(map[string]any)
+			for k := range v {
+				keys[k] = true
+			}
+		}
+		for _, k := range sortedKeys(keys) {
+			out = append(out, Path{string(f), k})
+		}
 	}
 	return out
 }

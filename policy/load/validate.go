@@ -194,6 +194,9 @@ func (v *validator) kind(k *policy.Kind) {
 		if t.Labels != "" {
 			check(join(path, "labels"), t.Labels)
 		}
+		if t.Annotations != "" {
+			check(join(path, "annotations"), t.Annotations)
+		}
 		for _, field := range slices.Sorted(maps.Keys(t.Fields)) {
 			check(join(path, "fields", field), t.Fields[field])
 		}

@@ -36,8 +36,9 @@ func (v *validator) policy(p *policy.Policy) {
 			s.bad("policy/bad-date", join(path, "expires"), "%q is no day of the calendar; write one such as \"2027-01-31\"", e.Expires)
 		}
 	}
-	if p.Nodes == nil && len(p.Spread) == 0 && len(p.Together) == 0 && len(p.Apart) == 0 && p.Tolerate == nil && p.Priority == nil && p.Pack == nil && p.Balance == nil && p.Raw == nil {
-		s.bad("policy/no-intent", nil, "the policy says nothing about where the pods run; give it nodes, spread, together, apart, tolerate, priority, pack, balance or raw")
+	if p.Nodes == nil && len(p.Spread) == 0 && len(p.Together) == 0 && len(p.Apart) == 0 && p.Tolerate == nil && p.Priority == nil && p.Raw == nil &&
+		p.Pack == nil && p.Balance == nil && p.Gates == nil && p.Cache == nil && p.GPUMemory == nil && p.Gang == nil {
+		s.bad("policy/no-intent", nil, "the policy says nothing about where the pods run; give it nodes, spread, together, apart, tolerate, priority, gates, cache, gpuMemory, gang, pack, balance or raw")
 	}
 	s.nodes(p.Nodes)
 	s.spread(p)
@@ -45,6 +46,10 @@ func (v *validator) policy(p *policy.Policy) {
 	s.colocations("apart", p, p.Apart)
 	s.tolerate(p.Tolerate)
 	s.priority(p.Priority)
+	s.gates(p.Name, p.Gates)
+	s.cache(p.Cache)
+	s.gpuMemory(p.GPUMemory)
+	s.gang(p)
 	s.scores(p)
 	s.raw(p.Raw)
 }

@@ -83,6 +83,10 @@ const (
 	// PodGPUIndex is the annotation that the plugin writes before it binds a pod:
 	// the indexes of its devices, as NVIDIA_VISIBLE_DEVICES has them ("0", "0,3").
 	PodGPUIndex = "kubectl-sched.github.io/gpu-index"
+	// VisibleDevices is the environment variable by which a container is given
+	// devices (NVIDIA Container Toolkit); PodGPUIndex is its value, by the downward
+	// API.
+	VisibleDevices = "NVIDIA_VISIBLE_DEVICES"
 	// NodeGPUMemory is the node annotation with the memory of each device, in the
 	// order of their indexes ("24Gi,24Gi,80Gi"). It outranks every other source.
 	NodeGPUMemory = "kubectl-sched.github.io/gpu-memory"

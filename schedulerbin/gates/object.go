@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/gates/condition"
+	"github.com/kubectl-sched/kubectl-sched/schedulerbin/gates/fieldpath"
 )
 
 // mapperPeriod is how often the API server is asked anew for a kind that it did
@@ -85,7 +86,7 @@ func hasValue(object *unstructured.Unstructured, want *condition.Object) (has bo
 			has, note = false, fmt.Sprintf("has no value at %s: %v", want.Path, r)
 		}
 	}()
-	path, err := want.JSONPath()
+	path, err := fieldpath.Compile(want.Path)
 	if err != nil {
 		return false, fmt.Sprintf("has no value at %s: %v", want.Path, err)
 	}

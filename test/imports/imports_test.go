@@ -16,7 +16,10 @@ const module = "github.com/kubectl-sched/kubectl-sched"
 var layers = []string{
 	"policy/diag",
 	"schedulerbin/args",
+	"schedulerbin/gangkey",
+	"schedulerbin/gates/condition",
 	"policy",
+	"policy/gates",
 	"policy/load",
 	"internal/workload/plain",
 	"internal/workload/ownership",
@@ -148,8 +151,13 @@ func TestWalls(t *testing.T) {
 			forbidden: []string{"k8s.io/client-go"},
 		},
 		{
-			name:     "when a gate opens is known without a cluster: of the client, only its JSONPath",
-			packages: []string{"schedulerbin/gates/condition", "schedulerbin/gates/approval"},
+			name:      "when a gate opens is known without a cluster",
+			packages:  []string{"schedulerbin/gates/condition", "schedulerbin/gates/approval"},
+			forbidden: []string{"k8s.io/kubernetes", "k8s.io/apiserver", "k8s.io/client-go", "github.com/spf13/cobra"},
+		},
+		{
+			name:     "what a gate looks for in an object is found by the client's JSONPath alone",
+			packages: []string{"schedulerbin/gates/fieldpath"},
 			forbidden: []string{
 				"k8s.io/kubernetes", "k8s.io/apiserver", "k8s.io/client-go/kubernetes", "k8s.io/client-go/rest",
 				"k8s.io/client-go/dynamic", "k8s.io/client-go/informers", "k8s.io/client-go/tools", "github.com/spf13/cobra",

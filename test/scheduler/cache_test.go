@@ -89,6 +89,12 @@ func (l *lab) untilPlaced(name string) string {
 // of nodes in the order of their changes.
 func (l *lab) untilNodesKnown(next int) {
 	l.Helper()
+	l.untilNodesKnownTo(schedulerName, next)
+}
+
+// untilNodesKnownTo is untilNodesKnown for the scheduler with the profile.
+func (l *lab) untilNodesKnownTo(scheduler string, next int) {
+	l.Helper()
 	l.until("nodes without taints", func(ctx context.Context) (bool, string) {
 		nodes, err := l.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: poolLabel + "=" + l.namespace})
 		if err != nil {
@@ -103,6 +109,7 @@ func (l *lab) untilNodesKnown(next int) {
 	})
 	l.node(next, map[string]string{canaryLabel: ""})
 	canary := l.pod("canary", nil)
+	canary.Spec.SchedulerName = scheduler
 	canary.Spec.NodeSelector[canaryLabel] = ""
 	l.create(canary)
 	l.untilPlaced("canary")

@@ -145,7 +145,7 @@ func kindTable(placement *policy.Placement) (*workload.Kinds, diag.Findings) {
 			for field, path := range t.Fields {
 				fields[workload.Field(field)] = path
 			}
-			spec.Templates[name] = workload.TemplateSpec{Path: t.Path, Fields: fields, Labels: t.Labels}
+			spec.Templates[name] = workload.TemplateSpec{Path: t.Path, Fields: fields, Labels: t.Labels, Annotations: t.Annotations}
 		}
 		specs = append(specs, spec)
 	}

@@ -194,6 +194,7 @@ func (d drawer) policy(i int, all *policy.Placement) policy.Policy {
 	if i < mostProfiled && d.one("profile", 3) {
 		d.profiled(&p)
 	}
+	d.carried(&p)
 	if d.one("raw", 4) {
 		if p.Raw == nil {
 			p.Raw = &policy.Raw{}
@@ -344,6 +345,32 @@ func (d drawer) profiled(p *policy.Policy) {
 		p.Balance = &policy.Balance{}
 	case "raw":
 		p.Raw = &policy.Raw{Profile: map[string]any{"plugins": map[string]any{"score": map[string]any{"disabled": []any{map[string]any{"name": "ImageLocality"}}}}}}
+	}
+}
+
+// carried draws what is said by gates, metadata and containers.
+func (d drawer) carried(p *policy.Policy) {
+	if d.one("gates", 4) {
+		p.Gates = pick(d, "gatesOf",
+			&policy.Gates{Quota: "ml"}, &policy.Gates{Approval: true, NotBefore: "2026-11-30T22:00:00Z"},
+			&policy.Gates{
+				Peers:  &policy.Peers{Labels: map[string]policy.Values{"tier": {"db", "web"}}, Min: 2},
+				Object: map[string]policy.AwaitedObject{"model": {APIVersion: "v1", Kind: "ConfigMap", Name: "model"}},
+			})
+	}
+	if d.one("cache", 5) {
+		p.Cache = pick(d, "cacheOf",
+			&policy.Cache{Datasets: map[string]policy.Dataset{"imagenet": {Size: "120Gi"}, "vocab": {Size: "2Gi"}}},
+			&policy.Cache{Datasets: map[string]policy.Dataset{"imagenet": {}}},
+			&policy.Cache{Datasets: map[string]policy.Dataset{"imagenet": {}}, PenaltyPerPod: new(0), WarmBy: policy.WarmByLabel})
+	}
+	if d.one("gpuMemory", 5) {
+		p.GPUMemory = pick(d, "gpuMemoryOf",
+			&policy.GPUMemory{PerDevice: "12Gi"}, &policy.GPUMemory{MinDevice: "40Gi"},
+			&policy.GPUMemory{PerDevice: "12Gi", Devices: 2, Prefer: "best-fit", Containers: []string{"d"}})
+	}
+	if d.one("gang", 6) {
+		p.Gang = &policy.Gang{Min: policy.GangMin(pick(d, "members", 1, 1, 2))}
 	}
 }
 

@@ -28,7 +28,7 @@ func (d drawer) workload(i int, known bool) map[string]any {
 		"metadata":   map[string]any{"name": fmt.Sprintf("w-%d", i), "namespace": pick(d, "namespace", "shop", "shop", "ml", "kube-system")},
 		"spec": map[string]any{
 			"selector": map[string]any{"matchLabels": selector},
-			"template": map[string]any{"metadata": map[string]any{"labels": labels}, "spec": spec},
+			"template": map[string]any{"metadata": d.templateMetadata(labels), "spec": spec},
 		},
 	}
 	kinds := []string{"Deployment", "Deployment", "StatefulSet", "DaemonSet", "Job", "Pod", "ReplicaSet"}
@@ -54,7 +54,7 @@ func (d drawer) workload(i int, known bool) map[string]any {
 		o["spec"] = map[string]any{"schedule": "0 0 * * *", "jobTemplate": map[string]any{"spec": map[string]any{"template": inside["template"]}}}
 	case "Pod":
 		o["apiVersion"], o["spec"] = "v1", spec
-		o["metadata"].(map[string]any)["labels"] = labels
+		maps.Copy(o["metadata"].(map[string]any), d.templateMetadata(labels))
 	}
 	return o
 }
@@ -66,7 +66,10 @@ func (d drawer) podSpec() map[string]any {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	out["containers"] = []any{map[string]any{"name": "c", "image": "i"}}
+	out["containers"] = []any{d.container("c"), d.container("d")}
+	if d.one("init", 4) {
+		out["initContainers"] = []any{d.container("init")}
+	}
 	if d.one("account", 4) {
 		out["serviceAccountName"] = pick(d, "accountName", "trainer", "robot-1")
 	}
@@ -76,8 +79,29 @@ func (d drawer) podSpec() map[string]any {
 	return out
 }
 
+// container draws a container, with or without an environment.
+func (d drawer) container(name string) map[string]any {
+	c := map[string]any{"name": name, "image": "i"}
+	if env := pick(d, "env", nil, nil, []any{map[string]any{"name": "A", "value": "b"}}, []any{map[string]any{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}}); env != nil {
+		c["env"] = env
+	}
+	return c
+}
+
+// templateMetadata draws the metadata of a template with the labels.
+func (d drawer) templateMetadata(labels map[string]any) map[string]any {
+	out := map[string]any{"labels": labels}
+	if annotations := pick(d, "annotations", nil, nil, map[string]any{"a": "b"}, map[string]any{"kubectl-sched.github.io/datasets": "imagenet"}); annotations != nil {
+		out["annotations"] = annotations
+	}
+	return out
+}
+
 func (d drawer) placement() workload.PodFields {
 	var out workload.PodFields
+	if d.one("gated", 6) {
+		out.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/theirs"}}
+	}
 	if d.one("nodeSelector", 5) {
 		out.NodeSelector = map[string]string{pick(d, "key", "k1", "k2", zoneLabel): pick(d, "value", "a", "b", "c")}
 	}

@@ -79,12 +79,44 @@ func SpecOf(object runtime.Object) *corev1.PodSpec {
 	return &object.(*corev1.Pod).Spec
 }
 
+// metadataOf returns the metadata that pods of the object have: a pod's own, or
+// that of a DaemonSet's template.
+func metadataOf(object runtime.Object) *metav1.ObjectMeta {
+	if d, ok := object.(*appsv1.DaemonSet); ok {
+		return &d.Spec.Template.ObjectMeta
+	}
+	return &object.(*corev1.Pod).ObjectMeta
+}
+
 // Place writes a compiled placement into the pod spec of a pod or of a
 // DaemonSet's template, as a rendered template has it.
 func Place(object runtime.Object, after workload.PodFields) error {
 	spec := SpecOf(object)
 	spec.NodeSelector, spec.Affinity, spec.Tolerations, spec.TopologySpreadConstraints = after.NodeSelector, after.Affinity, after.Tolerations, after.TopologySpreadConstraints
 	spec.PriorityClassName, spec.PreemptionPolicy, spec.SchedulerName = after.PriorityClassName, after.PreemptionPolicy, after.SchedulerName
+	spec.SchedulingGates, spec.SchedulingGroup = after.SchedulingGates, after.SchedulingGroup
+	metadata := metadataOf(object)
+	for _, m := range []struct {
+		to   *map[string]string
+		from map[string]string
+	}{{&metadata.Labels, after.Labels}, {&metadata.Annotations, after.Annotations}} {
+		for k, v := range m.from {
+			if *m.to == nil {
+				*m.to = map[string]string{}
+			}
+			(*m.to)[k] = v
+		}
+	}
+	for _, list := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+		for i := range list {
+			c := &list[i]
+			for _, v := range after.Env[c.Name] {
+				if !slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == v.Name }) {
+					c.Env = append(c.Env, v)
+				}
+			}
+		}
+	}
 	raw, err := json.Marshal(after.Raw)
 	if err != nil {
 		return fmt.Errorf("write the raw fields: %w", err)
@@ -95,9 +127,10 @@ func Place(object runtime.Object, after workload.PodFields) error {
 	return nil
 }
 
-// Comparable returns what counts of the pod spec of an object as JSON values:
-// tolerations in order, because other parts of the API server append some, and
-// no token volumes, whose names are random; nil if it has no JSON form.
+// Comparable returns what counts of the pod spec of an object as JSON values, with
+// the labels and annotations of its pods: tolerations in order, because other
+// parts of the API server append some, and no token volumes, whose names are
+// random, nor marks of ours; nil if it has no JSON form.
 func Comparable(object runtime.Object) map[string]any {
 	spec := SpecOf(object).DeepCopy()
 	slices.SortFunc(spec.Tolerations, func(a, b corev1.Toleration) int { return strings.Compare(a.String(), b.String()) })
@@ -111,6 +144,17 @@ func Comparable(object runtime.Object) map[string]any {
 	if err != nil {
 		return nil
 	}
+	annotations := map[string]any{}
+	for k, v := range metadataOf(object).Annotations {
+		if !strings.HasPrefix(k, "admission.kubectl-sched.github.io/") {
+			annotations[k] = v
+		}
+	}
+	labels := map[string]any{}
+	for k, v := range metadataOf(object).Labels {
+		labels[k] = v
+	}
+	out["metadata"] = map[string]any{"labels": labels, "annotations": annotations}
 	return out
 }
 

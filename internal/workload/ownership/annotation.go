@@ -30,12 +30,14 @@ type note struct {
 
 // noteField is a Field in a note.
 type noteField struct {
-	At       string  `json:"at"`
-	Template string  `json:"tpl,omitempty"`
-	Was      any     `json:"was,omitempty"`
-	Is       *Digest `json:"is,omitempty"`
-	Made     int     `json:"made,omitempty"`
-	Null     bool    `json:"null,omitempty"`
+	At       string `json:"at"`
+	Template string `json:"tpl,omitempty"`
+	// Container is left out for a field of the pod.
+	Container string  `json:"ctr,omitempty"`
+	Was       any     `json:"was,omitempty"`
+	Is        *Digest `json:"is,omitempty"`
+	Made      int     `json:"made,omitempty"`
+	Null      bool    `json:"null,omitempty"`
 }
 
 // Parse reads the value of the annotation, of whichever version. It is strict:
@@ -101,7 +103,7 @@ func strict(text string, into any) error {
 func (n *note) record() *Record {
 	r := &Record{UID: n.UID, Revision: n.Revision, Made: n.Made, Null: n.Null}
 	for _, f := range n.Fields {
-		r.Fields = append(r.Fields, Field{Path: n.In + f.At, Template: f.Template, Before: f.Was, Sum: f.Is, Made: f.Made, Null: f.Null})
+		r.Fields = append(r.Fields, Field{Path: n.In + f.At, Template: f.Template, Container: f.Container, Before: f.Was, Sum: f.Is, Made: f.Made, Null: f.Null})
 	}
 	return r
 }
@@ -163,7 +165,7 @@ func (r *Record) Encode() (string, error) {
 	n := note{Version: version, UID: r.UID, Revision: r.Revision, Made: r.Made, Null: r.Null, In: r.common(), Fields: []noteField{}}
 	for i := range r.Fields {
 		f := &r.Fields[i]
-		n.Fields = append(n.Fields, noteField{strings.TrimPrefix(f.Path, n.In), f.Template, f.Before, f.left(), f.Made, f.Null})
+		n.Fields = append(n.Fields, noteField{strings.TrimPrefix(f.Path, n.In), f.Template, f.Container, f.Before, f.left(), f.Made, f.Null})
 	}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

@@ -15,6 +15,9 @@ type Write struct {
 	// Template is the name of the pod template that the field belongs to, for
 	// kinds that have several; empty otherwise.
 	Template string
+	// Container is the name of the container that the field belongs to; empty for
+	// a field of the pod.
+	Container string
 	// Before is the value without us; nil if the field was not there.
 	Before any
 	// After is the value that we leave; nil if we take the field away.
@@ -30,7 +33,7 @@ func Build(object map[string]any, writes []Write) *Record {
 		if plain.Equal(w.Before, w.After) {
 			continue
 		}
-		f := Field{Path: w.Path, Template: w.Template, Before: w.Before, Wrote: w.After}
+		f := Field{Path: w.Path, Template: w.Template, Container: w.Container, Before: w.Before, Wrote: w.After}
 		if w.Before == nil {
 			f.Made, f.Null = missing(object, Tokens(w.Path))
 		}

@@ -43,6 +43,9 @@ type Field struct {
 	// kinds that have several: where the object's list of templates has been
 	// reordered since, the name finds the field again.
 	Template string `json:"tpl,omitempty"`
+	// Container is the name of the container that the field belongs to, for the
+	// same reason; empty for a field of the pod.
+	Container string `json:"ctr,omitempty"`
 	// Before is the value that was there before us, nil if there was none.
 	Before any `json:"before,omitempty"`
 	// Wrote is the value that we left there; nil where we took the field away,

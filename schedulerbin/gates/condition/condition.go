@@ -2,8 +2,8 @@ package condition
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/client-go/util/jsonpath"
 )
 
 // Condition is when a gate opens: exactly one of its fields is set.
@@ -72,7 +71,10 @@ type Object struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 	Name       string `json:"name"`
-	// Path is a JSONPath with braces ("{.status.phase}") that finds one value.
+	// Path is a JSONPath with braces that finds one value. Of its syntax there are
+	// fields, indices and the choice of the elements of a list that have a field of
+	// some value: "{.status.phase}", "{.spec['a\.b/c'][0]}" and
+	// "{.status.conditions[?(@.type=="Ready")].status}".
 	Path string `json:"path,omitempty"`
 	// Value is what that value must be, as text. If it is left out, any will do
 	// that is not null.
@@ -197,24 +199,15 @@ func (o *Object) validate(at *field.Path) field.ErrorList {
 		}
 		return found
 	}
-	if _, err := o.JSONPath(); err != nil {
-		found = append(found, field.Invalid(at.Child("path"), o.Path, fmt.Sprintf(`is no path; write one like "{.status.phase}": %v`, err)))
+	if !objectPath.MatchString(o.Path) {
+		found = append(found, field.Invalid(at.Child("path"), o.Path, `is no path; write one like "{.status.phase}" or "{.status.conditions[?(@.type==\"Ready\")].status}"`))
 	}
 	return found
 }
 
-// JSONPath returns Path, compiled. It finds nothing, instead of failing, where an
-// object has no such field.
-func (o *Object) JSONPath() (*jsonpath.JSONPath, error) {
-	if len(o.Path) < 2 || o.Path[0] != '{' || o.Path[len(o.Path)-1] != '}' {
-		return nil, errors.New("it must stand in braces")
-	}
-	compiled := jsonpath.New("path").AllowMissingKeys(true)
-	if err := compiled.Parse(o.Path); err != nil {
-		return nil, err
-	}
-	return compiled, nil
-}
+// objectPath is the part of JSONPath that Path may be made of. All of it
+// compiles; see package fieldpath.
+var objectPath = regexp.MustCompile(`^\{(\.[A-Za-z_][-A-Za-z0-9_]*|\['[A-Za-z_](\\\.|[-A-Za-z0-9_/])*'\]|\[[0-9]{1,6}\]|\[\?\(@\.[A-Za-z_][A-Za-z0-9_]*=="[-A-Za-z0-9_./ ]*"\)\])+\}$`)
 
 // name checks the name of an object.
 func name(at *field.Path, name string) field.ErrorList {

@@ -9,6 +9,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/kubectl-sched/kubectl-sched/schedulerbin/args"
 )
 
 // dataset is one dataset that a pod names. Its fields are exported for the pod's
@@ -25,10 +27,6 @@ type datasets struct {
 	sized bool
 	total int64
 }
-
-// maxDatasets is how many datasets a pod may name: as many as Score can mark
-// without an allocation a node.
-const maxDatasets = 32
 
 // names reports whether the pod names any dataset, without reading which.
 func (p *Plugin) names(pod *v1.Pod) bool {
@@ -54,11 +52,11 @@ func (p *Plugin) read(pod *v1.Pod) (*datasets, error) {
 			unsized = true
 		} else {
 			d.sized = true
-			q, err := resource.ParseQuantity(size)
-			if err != nil || q.Value() <= 0 {
-				return fmt.Errorf("annotation %q: size %q of dataset %q is no quantity above zero; write one such as \"120Gi\"", key, size, name)
+			bytes, err := args.DatasetSize(size)
+			if err != nil {
+				return fmt.Errorf("annotation %q: the size of dataset %q: %w", key, name, err)
 			}
-			s.Bytes = q.Value()
+			s.Bytes = bytes
 		}
 		for _, other := range d.sets {
 			if other.Name == name && other != s {
@@ -96,8 +94,8 @@ func (p *Plugin) read(pod *v1.Pod) (*datasets, error) {
 	switch {
 	case d.sized && unsized:
 		return nil, fmt.Errorf("pod names datasets with sizes and without (keys %s), which cannot be weighed; give all a size or none", strings.Join(p.args.DatasetKeys, ", "))
-	case len(d.sets) > maxDatasets:
-		return nil, fmt.Errorf("pod names %d datasets; at most %d count", len(d.sets), maxDatasets)
+	case len(d.sets) > args.MaxDatasets:
+		return nil, fmt.Errorf("pod names %d datasets; at most %d count", len(d.sets), args.MaxDatasets)
 	}
 	slices.SortFunc(d.sets, func(a, b dataset) int { return cmp.Compare(a.Name, b.Name) })
 	return d, nil
@@ -120,7 +118,7 @@ func next(list string) (name, size string, sized bool, rest string) {
 // warm returns the share of the pod's data that the node has warm, from 0 to
 // wholly. An entry of the node that cannot be read counts as cold.
 func (d *datasets) warm(node *v1.Node, keys []string) int64 {
-	var bytes [maxDatasets]int64
+	var bytes [args.MaxDatasets]int64
 	found := false
 	for _, key := range keys {
 		if name := node.Labels[key]; name != "" {

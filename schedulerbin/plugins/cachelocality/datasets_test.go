@@ -31,7 +31,7 @@ func TestWarmIsTheShareOfBytes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var wants, has []string
 		var total, warm int64
-		for i := range rapid.IntRange(1, maxDatasets).Draw(t, "datasets") {
+		for i := range rapid.IntRange(1, args.MaxDatasets).Draw(t, "datasets") {
 			size := rapid.Int64Range(1, 1<<40).Draw(t, "size")
 			total += size
 			wants = append(wants, fmt.Sprintf("d%d=%d", i, size))

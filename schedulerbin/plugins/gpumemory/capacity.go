@@ -99,7 +99,7 @@ func parseList(text string, into *memory) bool {
 		// Devices of a node are mostly alike: a word that repeats is not parsed again.
 		if word != last || into.count == 0 {
 			q, err := resource.ParseQuantity(word)
-			if err != nil || q.CmpInt64(leastBytes) < 0 {
+			if err != nil || q.CmpInt64(args.LeastDeviceMemory) < 0 {
 				return false
 			}
 			into.bytes[into.count] = q.Value()

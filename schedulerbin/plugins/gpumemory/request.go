@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/args"
@@ -21,10 +20,6 @@ type need struct {
 
 // Clone returns n itself, which nothing changes once it is there.
 func (n *need) Clone() fwk.StateData { return n }
-
-// leastBytes is the least that a pod can ask for. Less is a number whose unit was
-// forgotten: "12" is twelve bytes.
-const leastBytes = 1 << 20
 
 // asks reports whether the pod asks for GPU memory, without reading how much.
 func asks(pod *v1.Pod) bool {
@@ -42,14 +37,11 @@ func read(pod *v1.Pod) (*need, error) {
 		}
 		return nil, nil
 	}
-	q, err := resource.ParseQuantity(text)
+	bytes, err := args.DeviceMemory(text)
 	if err != nil {
-		return nil, fmt.Errorf("annotation %q is %q, which is no quantity; write one such as \"12Gi\"", args.PodGPUMemory, text)
+		return nil, fmt.Errorf("annotation %q %w", args.PodGPUMemory, err)
 	}
-	if q.CmpInt64(leastBytes) < 0 {
-		return nil, fmt.Errorf("annotation %q is %q, less than 1Mi; write a quantity with its unit, such as \"12Gi\"", args.PodGPUMemory, text)
-	}
-	n := &need{Bytes: q.Value(), Devices: 1}
+	n := &need{Bytes: bytes, Devices: 1}
 	if text, ok := pod.Annotations[args.PodGPUDevices]; ok {
 		n.Devices, err = strconv.Atoi(text)
 		if err != nil || n.Devices < 1 || n.Devices > args.MaxGPUDevices {
