@@ -16,8 +16,10 @@ import (
 
 // gatherer collects the files that the user named.
 type gatherer struct {
-	in       Input
-	max      int64
+	in  Input
+	max int64
+	// open opens a file; nil for os.Open.
+	open     func(name string) (fs.File, error)
 	files    []*File
 	findings diag.Findings
 	stdin    bool
@@ -181,21 +183,26 @@ func (g *gatherer) link(path, root string) {
 }
 
 func (g *gatherer) file(name string, listed bool) {
-	f, err := os.Open(name)
+	// Opening a pipe would wait for a writer, so look first.
+	info, err := os.Stat(name)
 	if err != nil {
 		g.unreadable(name, err)
 		return
 	}
-	defer func() { _ = f.Close() }() // nothing was written
-	info, err := f.Stat()
-	if err != nil {
-		g.unreadable(name, err)
+	if kind := irregular(info.Mode()); kind != "" && (listed || !isDescriptor(name)) {
+		g.fail(name, "input/unreadable", "it is %s, not a file; write the manifests to a file, or give them on standard input (-f -)", kind)
 		return
 	}
 	if info.Mode().IsRegular() && info.Size() > g.max {
 		g.tooLarge(name)
 		return
 	}
+	f, err := g.opened(name)
+	if err != nil {
+		g.unreadable(name, err)
+		return
+	}
+	defer func() { _ = f.Close() }() // nothing was written
 	data, err := readAll(io.LimitReader(f, g.max+1), info.Size())
 	switch {
 	case err != nil:
@@ -205,6 +212,36 @@ func (g *gatherer) file(name string, listed bool) {
 	default:
 		g.files = append(g.files, &File{Name: name, Data: data, Mode: info.Mode().Perm(), listed: listed})
 	}
+}
+
+func (g *gatherer) opened(name string) (fs.File, error) {
+	if g.open != nil {
+		return g.open(name)
+	}
+	return os.Open(name)
+}
+
+// irregular says what something that is neither a file nor a folder is; empty for
+// those.
+func irregular(mode fs.FileMode) string {
+	switch {
+	case mode.IsRegular() || mode.IsDir():
+		return ""
+	case mode&fs.ModeNamedPipe != 0:
+		return "a named pipe"
+	case mode&fs.ModeSocket != 0:
+		return "a socket"
+	case mode&fs.ModeDevice != 0:
+		return "a device"
+	}
+	return "a special file"
+}
+
+// isDescriptor reports whether a name is that of an open file of this process:
+// standard input, or what a shell puts in the place of <(command).
+func isDescriptor(name string) bool {
+	name = filepath.ToSlash(filepath.Clean(name))
+	return name == "/dev/stdin" || strings.HasPrefix(name, "/dev/fd/") || strings.HasPrefix(name, "/proc/self/fd/")
 }
 
 // readAll is io.ReadAll without growing step by step where the size is known.

@@ -54,7 +54,11 @@ type limitedDisk struct {
 
 // ReadFile implements filesys.FileSystem.
 func (d limitedDisk) ReadFile(name string) ([]byte, error) {
-	if info, err := os.Stat(name); err == nil && info.Size() > d.max {
+	info, err := os.Stat(name)
+	if err == nil && irregular(info.Mode()) != "" {
+		return nil, fmt.Errorf("%s is %s, not a file", name, irregular(info.Mode()))
+	}
+	if err == nil && info.Size() > d.max {
 		return nil, fmt.Errorf("%s has more than %s; allow more with --max-file-size", name, size(d.max))
 	}
 	return d.FileSystem.ReadFile(name)
@@ -160,6 +164,8 @@ func (c *kustomizationCheck) file(folder, path string) {
 				c.fail(at, "input/not-found", fmt.Sprintf("there is no file or folder %q", name))
 			case info.IsDir():
 				c.folder(target, at)
+			case irregular(info.Mode()) != "":
+				c.fail(at, "input/unreadable", fmt.Sprintf("%q is %s, not a file", name, irregular(info.Mode())))
 			}
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -146,17 +145,6 @@ func TestReadBadInput(t *testing.T) {
 		if diff := cmp.Diff(c.names, refs(set)); diff != "" {
 			t.Errorf("%v: %s", c.files, diff)
 		}
-	}
-}
-
-func TestReadWithoutPermission(t *testing.T) {
-	t.Parallel()
-	dir := folder(t, map[string]string{"a.yaml": ""})
-	g := &gatherer{}
-	g.unreadable(filepath.Join(dir, "a.yaml"), &fs.PathError{Op: "open", Path: "a.yaml", Err: fs.ErrPermission})
-	want := []string{"input/unreadable DIR/a.yaml: it cannot be read: permission denied"}
-	if diff := cmp.Diff(want, lines(g.findings, dir)); diff != "" {
-		t.Error(diff)
 	}
 }
 
