@@ -71,6 +71,11 @@ func (a *Applier) examine(ctx context.Context, in *intent) (*ChangeSet, diag.Fin
 	if err != nil {
 		return nil, findings, err
 	}
+	fs, err = a.keepUsed(ctx, in, changes)
+	findings = append(findings, fs...)
+	if err != nil {
+		return nil, findings, err
+	}
 	if err := a.findDisruptions(ctx, changes); err != nil {
 		return nil, findings, err
 	}
