@@ -10,6 +10,7 @@ package compiler
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -23,8 +24,12 @@ import (
 
 // Compile returns the Plan for the request, and everything that a user must
 // mend or know, sorted. The Plan is complete only if no finding is an Error.
-func Compile(r Request) (*Plan, diag.Findings) {
+func Compile(r Request) (*Plan, diag.Findings) { return CompileContext(context.Background(), r) }
+
+// CompileContext is Compile that ends early, with a finding, when ctx does.
+func CompileContext(ctx context.Context, r Request) (*Plan, diag.Findings) {
 	c := newCompilation(r)
+	c.ended = ctx.Err
 	c.findCluster()
 	c.preparePools()
 	c.foresee()
@@ -37,6 +42,9 @@ func Compile(r Request) (*Plan, diag.Findings) {
 	c.settleClasses()
 	c.reportUnknownNamespaces()
 	c.finish()
+	if err := c.ended(); err != nil {
+		c.report(finding{rule: "compile/interrupted", message: fmt.Sprintf("compiling was interrupted: %v", err)})
+	}
 	return c.plan, c.findings.Sort()
 }
 
@@ -51,6 +59,7 @@ func newCompilation(r Request) *compilation {
 	}
 	return &compilation{
 		Request:  r,
+		ended:    func() error { return nil },
 		facts:    facts{Capabilities: r.Capabilities},
 		plan:     &Plan{Cluster: r.Capabilities.Cluster},
 		once:     map[string]bool{},
@@ -61,6 +70,8 @@ func newCompilation(r Request) *compilation {
 // compilation is one run of Compile.
 type compilation struct {
 	Request
+	// ended says why to end early; nil for going on.
+	ended func() error
 	facts facts
 	// actual are the known nodes as they are; those of facts, in the same order,
 	// are as they will be once what is ours to write is written.
@@ -153,6 +164,9 @@ func (c *compilation) findCluster() {
 func (c *compilation) compileAll() {
 	x := newIndex(c.facts, c.rules)
 	for _, w := range c.Workloads {
+		if c.ended() != nil {
+			return
+		}
 		for i := range w.Templates {
 			selected, uncertain := x.matching(w, &w.Templates[i])
 			for _, r := range uncertain {

@@ -1,6 +1,7 @@
 package emit
 
 import (
+	"context"
 	"path"
 	"testing"
 
@@ -41,7 +42,7 @@ const overlay = "resources: [base.yaml]\ncomponents: [placement]\n"
 // component writes a plan as a Component into the files.
 func component(t rapid.TB, p *compiler.Plan, set *workload.Set, files map[string]string) {
 	t.Helper()
-	out, findings := Component(p, set)
+	out, findings := Component(context.Background(), p, set)
 	if len(findings) > 0 {
 		t.Fatal(findings)
 	}
@@ -112,7 +113,7 @@ func TestComponentEqualsManifests(t *testing.T) {
 
 func mustManifests(t rapid.TB, p *compiler.Plan, set *workload.Set) []File {
 	t.Helper()
-	files, findings := Manifests(p, set, nil)
+	files, findings := Manifests(context.Background(), p, set, nil)
 	if len(findings) > 0 {
 		t.Fatal(findings)
 	}

@@ -1,6 +1,7 @@
 package emit
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 	"slices"
@@ -30,8 +31,8 @@ const StreamFile = "manifests.yaml"
 //
 // Findings of severity Error tell of a workload that cannot carry its
 // placement; the files are then not to be used.
-func Manifests(plan *compiler.Plan, set *workload.Set, arguments []string) ([]File, diag.Findings) {
-	edits, findings := fileEdits(plan, set)
+func Manifests(ctx context.Context, plan *compiler.Plan, set *workload.Set, arguments []string) ([]File, diag.Findings) {
+	edits, findings := fileEdits(ctx, plan, set)
 	where := newArguments(arguments)
 	var sources []*workload.File
 	var files []File
@@ -44,7 +45,7 @@ func Manifests(plan *compiler.Plan, set *workload.Set, arguments []string) ([]Fi
 	}
 	errs := make([]error, len(files))
 	slots := yamledit.NewSlots()
-	atOnce(len(files), func(i int) {
+	atOnce(ctx, len(files), func(i int) {
 		f, out := sources[i], &files[i]
 		out.Before, out.After = nonNil(f.Data), nonNil(f.Data)
 		if e := edits[f.Name]; len(e) > 0 {
@@ -57,17 +58,25 @@ func Manifests(plan *compiler.Plan, set *workload.Set, arguments []string) ([]Fi
 			findings = append(findings, finding("input/edit", sources[i].Name, fmt.Sprintf("the placement cannot be written into the file: %v", err)))
 		}
 	}
-	return files, findings
+	return files, append(findings, interrupted(ctx)...)
+}
+
+// interrupted is the finding on work that ctx has ended early.
+func interrupted(ctx context.Context) diag.Findings {
+	if ctx.Err() == nil {
+		return nil
+	}
+	return diag.Findings{finding("compile/interrupted", "", fmt.Sprintf("writing the placement was interrupted: %v", ctx.Err()))}
 }
 
 // atOnce calls f for each index below n, for several at a time, and returns
-// when all calls have.
-func atOnce(n int, f func(i int)) {
+// when all calls have. When ctx ends it calls no more.
+func atOnce(ctx context.Context, n int, f func(i int)) {
 	var next atomic.Int64
 	var wait sync.WaitGroup
 	for range min(runtime.GOMAXPROCS(0), n) {
 		wait.Go(func() {
-			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+			for i := int(next.Add(1)) - 1; i < n && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
 				f(i)
 			}
 		})
@@ -76,9 +85,9 @@ func atOnce(n int, f func(i int)) {
 }
 
 // fileEdits collects what the plan changes, by file and document.
-func fileEdits(plan *compiler.Plan, set *workload.Set) (map[string]map[int][]yamledit.Edit, diag.Findings) {
+func fileEdits(ctx context.Context, plan *compiler.Plan, set *workload.Set) (map[string]map[int][]yamledit.Edit, diag.Findings) {
 	edits := map[string]map[int][]yamledit.Edit{}
-	written, findings := Write(plan, set.Workloads, workload.Stamp{})
+	written, findings := Write(ctx, plan, set.Workloads, workload.Stamp{})
 	for i, w := range set.Workloads {
 		if w.Source.Live || written[i] == nil || len(written[i].Edits) == 0 {
 			continue
@@ -96,7 +105,7 @@ func fileEdits(plan *compiler.Plan, set *workload.Set) (map[string]map[int][]yam
 // from the others what earlier runs put there. The result has one entry for
 // each workload, nil where the object stays as it is because no policy is or
 // was about it. Findings tell of fields that a workload cannot carry.
-func Write(plan *compiler.Plan, workloads []*workload.Workload, stamp workload.Stamp) ([]*workload.Written, diag.Findings) {
+func Write(ctx context.Context, plan *compiler.Plan, workloads []*workload.Workload, stamp workload.Stamp) ([]*workload.Written, diag.Findings) {
 	after := map[*workload.Workload]map[int]workload.PodFields{}
 	for _, c := range plan.Changes {
 		if after[c.Workload] == nil {
@@ -106,7 +115,7 @@ func Write(plan *compiler.Plan, workloads []*workload.Workload, stamp workload.S
 	}
 	written := make([]*workload.Written, len(workloads))
 	errs := make([]error, len(workloads))
-	atOnce(len(workloads), func(i int) {
+	atOnce(ctx, len(workloads), func(i int) {
 		if w := workloads[i]; after[w] != nil || w.Record != nil {
 			written[i], errs[i] = w.Write(after[w], stamp)
 		}
@@ -119,7 +128,7 @@ func Write(plan *compiler.Plan, workloads []*workload.Workload, stamp workload.S
 			})
 		}
 	}
-	return written, findings
+	return written, append(findings, interrupted(ctx)...)
 }
 
 // Stream returns the files and the objects that the plan makes as one text of
@@ -168,7 +177,7 @@ func startsDocument(text []byte) bool {
 // LiveManifests returns the workloads of a plan that was compiled from a
 // cluster as one stream of manifests with the plan's placement, without what
 // the server wrote into them: those that a policy is about.
-func LiveManifests(plan *compiler.Plan) ([]byte, diag.Findings) {
+func LiveManifests(ctx context.Context, plan *compiler.Plan) ([]byte, diag.Findings) {
 	var workloads []*workload.Workload
 	seen := map[*workload.Workload]bool{}
 	for _, c := range plan.Changes {
@@ -177,10 +186,10 @@ func LiveManifests(plan *compiler.Plan) ([]byte, diag.Findings) {
 			workloads = append(workloads, c.Workload)
 		}
 	}
-	written, findings := Write(plan, workloads, workload.Stamp{})
+	written, findings := Write(ctx, plan, workloads, workload.Stamp{})
 	var out []byte
 	for i, w := range workloads {
-		if written[i] == nil {
+		if written[i] == nil || ctx.Err() != nil {
 			continue
 		}
 		text, err := yaml.Marshal(asManifest(written[i].Object))

@@ -1,6 +1,7 @@
 package emit
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -57,7 +58,7 @@ func TestManifestsRoundTrip(t *testing.T) {
 
 func emit(t rapid.TB, p *compiler.Plan, set *workload.Set) []byte {
 	t.Helper()
-	files, findings := Manifests(p, set, []string{"-"})
+	files, findings := Manifests(context.Background(), p, set, []string{"-"})
 	if len(findings) > 0 || len(files) != 1 {
 		t.Fatalf("%d files, %v", len(files), findings)
 	}
@@ -193,7 +194,7 @@ func TestManifestsOfManyFiles(t *testing.T) {
 		after.PriorityClassName = w.Name
 		p.Changes = append(p.Changes, compiler.Change{Workload: w, After: after})
 	}
-	files, findings := Manifests(p, set, []string{dir})
+	files, findings := Manifests(context.Background(), p, set, []string{dir})
 	if len(findings) > 0 || len(files) != 60 {
 		t.Fatalf("%d files, %v", len(files), findings)
 	}

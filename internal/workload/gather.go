@@ -38,7 +38,7 @@ func (g *gatherer) gather(ctx context.Context) {
 		}
 		switch {
 		case name == "-":
-			g.readStdin()
+			g.readStdin(ctx)
 		case strings.HasPrefix(name, "http://") || strings.HasPrefix(name, "https://"):
 			g.fail(name, "input/remote", "manifests are not read from the network; download the file and name it")
 		default:
@@ -46,11 +46,11 @@ func (g *gatherer) gather(ctx context.Context) {
 		}
 	}
 	if g.in.Kustomize != "" && ctx.Err() == nil {
-		g.kustomize(g.in.Kustomize)
+		g.kustomize(ctx, g.in.Kustomize)
 	}
 }
 
-func (g *gatherer) readStdin() {
+func (g *gatherer) readStdin(ctx context.Context) {
 	if g.stdin {
 		g.fail("-", "input/twice", "standard input can be read once only")
 		return
@@ -60,8 +60,9 @@ func (g *gatherer) readStdin() {
 		g.fail("-", "input/unreadable", "there is no standard input")
 		return
 	}
-	data, err := io.ReadAll(io.LimitReader(g.in.Stdin, g.max+1))
+	data, err := ReadAll(ctx, io.LimitReader(g.in.Stdin, g.max+1))
 	switch {
+	case ctx.Err() != nil: // Read says so
 	case err != nil:
 		g.fail("-", "input/unreadable", "standard input cannot be read: %v", err)
 	case int64(len(data)) > g.max:
@@ -94,7 +95,7 @@ func (g *gatherer) path(ctx context.Context, name string) {
 		return
 	}
 	if !info.IsDir() {
-		g.file(name, false)
+		g.file(ctx, name, false)
 		return
 	}
 	root, err := filepath.EvalSymlinks(name)
@@ -154,16 +155,16 @@ func (g *gatherer) folder(ctx context.Context, name, root string) (deeper bool) 
 			deeper = g.folder(ctx, path, root) || deeper
 		case !slices.Contains(manifestExtensions, filepath.Ext(e.Name())):
 		case e.Type()&fs.ModeSymlink != 0:
-			g.link(path, root)
+			g.link(ctx, path, root)
 		default:
-			g.file(path, true)
+			g.file(ctx, path, true)
 		}
 	}
 	return deeper
 }
 
 // link reads a symbolic link in a folder, if it stays within the folder.
-func (g *gatherer) link(path, root string) {
+func (g *gatherer) link(ctx context.Context, path, root string) {
 	target, err := filepath.EvalSymlinks(path)
 	if err == nil {
 		target, err = filepath.Abs(target)
@@ -179,10 +180,10 @@ func (g *gatherer) link(path, root string) {
 	if info, err := os.Stat(path); err != nil || info.IsDir() {
 		return
 	}
-	g.file(path, true)
+	g.file(ctx, path, true)
 }
 
-func (g *gatherer) file(name string, listed bool) {
+func (g *gatherer) file(ctx context.Context, name string, listed bool) {
 	// Opening a pipe would wait for a writer, so look first.
 	info, err := os.Stat(name)
 	if err != nil {
@@ -197,14 +198,16 @@ func (g *gatherer) file(name string, listed bool) {
 		g.tooLarge(name)
 		return
 	}
-	f, err := g.opened(name)
-	if err != nil {
-		g.unreadable(name, err)
-		return
-	}
-	defer func() { _ = f.Close() }() // nothing was written
-	data, err := readAll(io.LimitReader(f, g.max+1), info.Size())
+	data, err := orEnded(ctx, func() ([]byte, error) {
+		f, err := g.opened(name)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = f.Close() }() // nothing was written
+		return readAll(io.LimitReader(f, g.max+1), info.Size())
+	})
 	switch {
+	case ctx.Err() != nil: // Read says so
 	case err != nil:
 		g.unreadable(name, err)
 	case int64(len(data)) > g.max:
@@ -242,6 +245,32 @@ func irregular(mode fs.FileMode) string {
 func isDescriptor(name string) bool {
 	name = filepath.ToSlash(filepath.Clean(name))
 	return name == "/dev/stdin" || strings.HasPrefix(name, "/dev/fd/") || strings.HasPrefix(name, "/proc/self/fd/")
+}
+
+// ReadAll is io.ReadAll that returns when ctx ends, too, with its error. A reader
+// that waits (a terminal, a pipe) cannot be told to stop: it is left behind.
+func ReadAll(ctx context.Context, r io.Reader) ([]byte, error) {
+	return orEnded(ctx, func() ([]byte, error) { return io.ReadAll(r) })
+}
+
+// orEnded returns what read returns, or the error of ctx as soon as that ends.
+func orEnded[T any](ctx context.Context, read func() (T, error)) (T, error) {
+	type result struct {
+		data T
+		err  error
+	}
+	done := make(chan result, 1)
+	go func() {
+		data, err := read()
+		done <- result{data, err}
+	}()
+	select {
+	case r := <-done:
+		return r.data, r.err
+	case <-ctx.Done():
+		var none T
+		return none, ctx.Err()
+	}
 }
 
 // readAll is io.ReadAll without growing step by step where the size is known.

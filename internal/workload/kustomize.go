@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -23,22 +24,26 @@ func isKustomization(name string) bool {
 }
 
 // kustomize builds a kustomization and adds what it renders as one file.
-func (g *gatherer) kustomize(folder string) {
-	c := &kustomizationCheck{g: g, done: map[string]bool{}}
+func (g *gatherer) kustomize(ctx context.Context, folder string) {
+	c := &kustomizationCheck{ctx: ctx, g: g, done: map[string]bool{}}
 	before := len(g.findings)
 	c.folder(folder, diag.Range{Start: diag.Pos{File: folder}})
 	if len(g.findings) > before {
 		return
 	}
 	disk := limitedDisk{filesys.MakeFsOnDisk(), g.max}
-	rendered, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(disk, folder)
-	if err != nil {
+	data, err := orEnded(ctx, func() ([]byte, error) {
+		rendered, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(disk, folder)
+		if err != nil {
+			return nil, err
+		}
+		return rendered.AsYaml()
+	})
+	switch {
+	case ctx.Err() != nil:
+		return // Read says so
+	case err != nil:
 		g.fail(folder, "input/kustomize", "the kustomization cannot be built: %s", oneLine(err))
-		return
-	}
-	data, err := rendered.AsYaml()
-	if err != nil {
-		g.fail(folder, "input/kustomize", "what the kustomization renders cannot be written as YAML: %s", oneLine(err))
 		return
 	}
 	g.files = append(g.files, &File{Name: folder, Data: data, rendered: true})
@@ -67,7 +72,8 @@ func (d limitedDisk) ReadFile(name string) ([]byte, error) {
 // kustomizationCheck walks a kustomization before it is built: what kustomize
 // would fetch from the network, and cycles, are reported with their place.
 type kustomizationCheck struct {
-	g *gatherer
+	ctx context.Context //nolint:containedctx // it is that of the one walk
+	g   *gatherer
 	// stack are the folders that lead to the present one, with their names as
 	// the user wrote them; done are those that were checked.
 	stack []string
@@ -120,7 +126,7 @@ func (c *kustomizationCheck) fail(at diag.Range, rule, message string) {
 // file checks what one kustomization.yaml names.
 func (c *kustomizationCheck) file(folder, path string) {
 	inner := &gatherer{max: c.g.max}
-	inner.file(path, false)
+	inner.file(c.ctx, path, false)
 	c.g.findings = append(c.g.findings, inner.findings...)
 	if len(inner.files) == 0 {
 		return

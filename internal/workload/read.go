@@ -88,17 +88,10 @@ func Read(ctx context.Context, in Input, o Options) (*Set, diag.Findings) {
 	set := &Set{Files: g.files}
 	findings := g.findings
 
-	var texts []text
-	for _, f := range g.files {
-		if p := yamldoc.CheckText(f.Data); p != nil {
-			findings = append(findings, f.finding(p, "input/not-text"))
-			continue
-		}
-		for _, d := range yamldoc.Split(f.Data) {
-			texts = append(texts, text{f, d})
-		}
-	}
-	for _, r := range readTexts(ctx, texts, o) {
+	// One document of many megabytes takes longer than somebody waits who has asked
+	// for an end.
+	results, _ := orEnded(ctx, func() ([]result, error) { return readFiles(ctx, g.files, o), nil }) // ctx speaks for itself
+	for _, r := range results {
 		set.Workloads = append(set.Workloads, r.workloads...)
 		set.Others = append(set.Others, r.others...)
 		findings = append(findings, r.findings...)
@@ -107,6 +100,22 @@ func Read(ctx context.Context, in Input, o Options) (*Set, diag.Findings) {
 		findings = append(findings, diag.Finding{Rule: "input/interrupted", Severity: diag.Error, Message: fmt.Sprintf("reading the manifests was interrupted: %v", err)})
 	}
 	return set, findings.Sort()
+}
+
+// readFiles reads all documents of the files.
+func readFiles(ctx context.Context, files []*File, o Options) []result {
+	var results []result
+	var texts []text
+	for _, f := range files {
+		if p := yamldoc.CheckText(f.Data); p != nil {
+			results = append(results, result{findings: diag.Findings{f.finding(p, "input/not-text")}})
+			continue
+		}
+		for _, d := range yamldoc.Split(f.Data) {
+			texts = append(texts, text{f, d})
+		}
+	}
+	return append(results, readTexts(ctx, texts, o)...)
 }
 
 // text is one document of a file.

@@ -37,11 +37,11 @@ func (c outcome) stream() []byte {
 
 // outcomes renders the plans and joins those that come out the same, though
 // they may differ in what is not written (such as what is asked of nodes).
-func (o *compileOptions) outcomes(plans []clusterPlan) ([]outcome, diag.Findings) {
+func (o *compileOptions) outcomes(ctx context.Context, plans []clusterPlan) ([]outcome, diag.Findings) {
 	var list []outcome
 	var findings diag.Findings
 	for _, p := range plans {
-		out, fs := o.render(p)
+		out, fs := o.render(ctx, p)
 		findings = append(findings, fs...)
 		if i := slices.IndexFunc(list, func(c outcome) bool { return bytes.Equal(c.stream(), out.stream()) }); i >= 0 {
 			list[i].clusters = append(list[i].clusters, out.clusters...)
@@ -53,7 +53,7 @@ func (o *compileOptions) outcomes(plans []clusterPlan) ([]outcome, diag.Findings
 }
 
 // render writes one plan out in memory.
-func (o *compileOptions) render(p clusterPlan) (outcome, diag.Findings) {
+func (o *compileOptions) render(ctx context.Context, p clusterPlan) (outcome, diag.Findings) {
 	out := outcome{clusters: slices.Clone(p.Clusters), plan: p}
 	set := o.pipeline.set
 	format, plan := o.formatFor(p), forManifests(p.Plan, p.Surface)
@@ -66,7 +66,7 @@ func (o *compileOptions) render(p clusterPlan) (outcome, diag.Findings) {
 		return out, nil
 	}
 	if format == formatComponent {
-		files, findings := emit.Component(plan, set)
+		files, findings := emit.Component(ctx, plan, set)
 		out.files = files
 		return out, findings
 	}
@@ -83,11 +83,11 @@ func (o *compileOptions) render(p clusterPlan) (outcome, diag.Findings) {
 		return out, nil
 	}
 	if o.pipeline.live {
-		text, findings := emit.LiveManifests(plan)
+		text, findings := emit.LiveManifests(ctx, plan)
 		out.files = []emit.File{{Name: emit.StreamFile, After: text}}
 		return out, findings
 	}
-	files, findings := emit.Manifests(plan, set, o.pipeline.manifests.input.Files)
+	files, findings := emit.Manifests(ctx, plan, set, o.pipeline.manifests.input.Files)
 	out.files = files
 	return out, findings
 }
@@ -119,8 +119,7 @@ func (o *compileOptions) write(ctx context.Context, outcomes []outcome) error {
 	case o.format == formatComponent && len(out.files) > 1:
 		return usageError{fmt.Errorf("the Component has a second file, %s; give --output-dir", out.files[1].Name)}
 	}
-	_, err := o.app.Out.Write(out.stream())
-	return err
+	return o.app.write(ctx, out.stream())
 }
 
 // describe names the clusters of each outcome: "a, b / c".

@@ -121,7 +121,7 @@ func (p *pipeline) compileLive(ctx context.Context, placement *policy.Placement,
 	if findings.HasErrors() {
 		return nil, findings, nil
 	}
-	plan, fs := compiler.Compile(compiler.Request{
+	plan, fs := compiler.CompileContext(ctx, compiler.Request{
 		Placement: placement, Workloads: workloads, Capabilities: caps, Surface: step.Surface, Set: set.Label(), Now: p.app.now(),
 	})
 	findings = append(findings, fs...)

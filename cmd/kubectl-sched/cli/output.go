@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -80,6 +81,22 @@ func (t texts) source() func(string) ([]byte, bool) {
 			read[name] = data
 		}
 		return data, data != nil
+	}
+}
+
+// write writes the text to standard output; it ends when ctx does, even if nobody
+// reads.
+func (a *app) write(ctx context.Context, text []byte) error {
+	done := make(chan error, 1)
+	go func() {
+		_, err := a.Out.Write(text)
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 
