@@ -34,6 +34,7 @@ func CompileContext(ctx context.Context, r Request) (*Plan, diag.Findings) {
 	c.preparePools()
 	c.foresee()
 	c.prepareRules()
+	c.checkKinds()
 	c.compileAll()
 	c.nodeEffects()
 	c.checkNodePlan()
