@@ -152,6 +152,7 @@ func (a *Applier) examineOnce(ctx context.Context, in *intent, cs *ChangeSet, t 
 		var conflicts []Conflict
 		conflicts, err = a.dryUpdate(ctx, cs.Set, &change, written)
 		if err == nil && len(conflicts) > 0 {
+			change.Action = Refuse
 			return change, conflicts, nil, nil
 		}
 	}
