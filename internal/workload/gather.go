@@ -23,6 +23,10 @@ type gatherer struct {
 	files    []*File
 	findings diag.Findings
 	stdin    bool
+	// seen are the files that were read, without symbolic links.
+	seen map[string]bool
+	// repeated counts the files that were not read again.
+	repeated int
 }
 
 func (g *gatherer) fail(file, rule, format string, args ...any) {
@@ -106,9 +110,9 @@ func (g *gatherer) path(ctx context.Context, name string) {
 		g.unreadable(name, err)
 		return
 	}
-	found := len(g.files) + len(g.findings)
+	found := g.found()
 	deeper := g.folder(ctx, name, root)
-	if len(g.files)+len(g.findings) == found && ctx.Err() == nil {
+	if g.found() == found && ctx.Err() == nil {
 		hint := ""
 		if deeper {
 			hint = "; use -R to look into the folders in it"
@@ -116,6 +120,9 @@ func (g *gatherer) path(ctx context.Context, name string) {
 		g.fail(name, "input/no-manifests", "the folder has no file that ends in .yaml, .yml or .json%s", hint)
 	}
 }
+
+// found counts what came of the input so far, for whether anything did.
+func (g *gatherer) found() int { return len(g.files) + len(g.findings) + g.repeated }
 
 func (g *gatherer) unreadable(name string, err error) {
 	reason := err.Error()
@@ -194,9 +201,15 @@ func (g *gatherer) file(ctx context.Context, name string, listed bool) {
 		g.fail(name, "input/unreadable", "it is %s, not a file; write the manifests to a file, or give them on standard input (-f -)", kind)
 		return
 	}
-	if info.Mode().IsRegular() && info.Size() > g.max {
-		g.tooLarge(name)
-		return
+	if info.Mode().IsRegular() {
+		if info.Size() > g.max {
+			g.tooLarge(name)
+			return
+		}
+		if g.again(name) {
+			g.repeated++
+			return
+		}
 	}
 	data, err := orEnded(ctx, func() ([]byte, error) {
 		f, err := g.opened(name)
@@ -215,6 +228,24 @@ func (g *gatherer) file(ctx context.Context, name string, listed bool) {
 	default:
 		g.files = append(g.files, &File{Name: name, Data: data, Mode: info.Mode().Perm(), listed: listed})
 	}
+}
+
+// again reports whether the file was read before: named twice, or by a link, or
+// named and in a folder.
+func (g *gatherer) again(name string) bool {
+	path, err := filepath.EvalSymlinks(name)
+	if err == nil {
+		path, err = filepath.Abs(path)
+	}
+	if err != nil {
+		return false // reading it tells
+	}
+	if g.seen == nil {
+		g.seen = map[string]bool{}
+	}
+	before := g.seen[path]
+	g.seen[path] = true
+	return before
 }
 
 func (g *gatherer) opened(name string) (fs.File, error) {

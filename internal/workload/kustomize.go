@@ -43,13 +43,12 @@ func (g *gatherer) kustomize(ctx context.Context, folder string) {
 	case ctx.Err() != nil:
 		return // Read says so
 	case err != nil:
-		g.fail(folder, "input/kustomize", "the kustomization cannot be built: %s", oneLine(err))
+		at := placeOf(folder, err.Error())
+		g.fail(at.File, "input/kustomize", "the kustomization cannot be built: %s", withoutGo(err.Error()))
 		return
 	}
 	g.files = append(g.files, &File{Name: folder, Data: data, rendered: true})
 }
-
-func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
 // limitedDisk is a disk that does not hand out files beyond a size.
 type limitedDisk struct {
@@ -148,6 +147,7 @@ func (c *kustomizationCheck) file(folder, path string) {
 		return
 	}
 	t := text{f, doc}
+	c.fields(t, root)
 	c.remote(t, root)
 	for _, key := range []string{"resources", "bases", "components"} {
 		list := root.Get(key)
