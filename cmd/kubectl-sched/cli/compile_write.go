@@ -234,7 +234,7 @@ func (o *compileOptions) replace(ctx context.Context, files []emit.File, folders
 		}
 	}
 	if err := emit.Replace(ctx, o.disk, changed); err != nil {
-		return err
+		return notWritten(ctx, err)
 	}
 	for _, f := range changed {
 		fmt.Fprintf(o.app.Out, "%s %s\n", f.Path, verbFor(f))
@@ -267,4 +267,12 @@ func verbFor(f emit.File) string {
 		return "deleted"
 	}
 	return "updated"
+}
+
+// notWritten is the finding on files that could not be written.
+func notWritten(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return err
+	}
+	return diag.Findings{{Rule: "output/file", Severity: diag.Error, Message: err.Error()}}
 }

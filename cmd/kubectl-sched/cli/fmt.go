@@ -93,7 +93,7 @@ func (o *fmtOptions) Run(ctx context.Context) error {
 		edits[i] = emit.File{Name: f.File, Path: f.Path, Root: f.Root, Before: f.Before, After: f.After}
 	}
 	if err := emit.Replace(ctx, emit.OS{}, edits); err != nil {
-		return err
+		return notWritten(ctx, err)
 	}
 	for _, f := range changed {
 		fmt.Fprintln(o.app.Out, f.File)

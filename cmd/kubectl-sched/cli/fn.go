@@ -75,6 +75,10 @@ func (o *fnOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the ResourceList: %w", err)
 	}
+	o.app.texts[stdinName] = text
+	if findings := workload.CheckText(stdinName, text); findings.HasErrors() {
+		return o.app.failOn(findings.Sort())
+	}
 	stream := &kio.ByteReadWriter{Reader: bytes.NewReader(text), Writer: o.app.Out, KeepReaderAnnotations: true}
 	err = framework.Execute(framework.ResourceListProcessorFunc(func(list *framework.ResourceList) error {
 		return o.process(ctx, list)
