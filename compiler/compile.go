@@ -46,7 +46,42 @@ func CompileContext(ctx context.Context, r Request) (*Plan, diag.Findings) {
 	if err := c.ended(); err != nil {
 		c.report(finding{rule: "compile/interrupted", message: fmt.Sprintf("compiling was interrupted: %v", err)})
 	}
-	return c.plan, c.findings.Sort()
+	return c.plan, joinSubjects(c.findings.Sort())
+}
+
+// joinSubjects makes one of the warnings that say the same of several workloads,
+// at the same line for the same reason.
+func joinSubjects(findings diag.Findings) diag.Findings {
+	type key struct {
+		severity              diag.Severity
+		rule, policy, message string
+		at                    diag.Range
+	}
+	places := map[key]int{}
+	subjects := map[int][]string{}
+	var out diag.Findings
+	for _, f := range findings {
+		k := key{f.Severity, f.Rule, f.Policy, f.Message, f.Range}
+		i, ok := places[k]
+		if f.Severity == diag.Error || f.Subject == "" || f.Policy == "" || !ok {
+			places[k] = len(out)
+			subjects[len(out)] = []string{f.Subject}
+			out = append(out, f)
+			continue
+		}
+		subjects[i] = append(subjects[i], f.Subject)
+	}
+	const most = 5
+	for i := range out {
+		if names := subjects[i]; len(names) > 1 {
+			if len(names) > most {
+				names = append(names[:most-1:most-1], fmt.Sprintf("%d others", len(names)-most+1))
+			}
+			last := len(names) - 1
+			out[i].Subject = strings.Join(names[:last], ", ") + " and " + names[last]
+		}
+	}
+	return out
 }
 
 func newCompilation(r Request) *compilation {
