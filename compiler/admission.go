@@ -142,6 +142,7 @@ func (c *compilation) admissionSet() admission.Set {
 		s.Policies = append(s.Policies, admission.Policy{Name: r.Name, Selects: selects, ReplacedBy: slices.Compact(replacedBy[r.Name])})
 		g.gather(r)
 	}
+	g.needs()
 	g.settle()
 	s.Known = c.knownWorkloads()
 	return s

@@ -32,6 +32,9 @@ type clusterFile struct {
 	Classes    map[string]int32             `json:"classes"`
 	Volumes    map[string]volumeFile        `json:"volumes"`
 	NodePools  []map[string]any             `json:"nodePools"`
+	// Schedulers are those that were read from the cluster; nil if it was not asked.
+	Schedulers []capability.Scheduler `json:"schedulers"`
+	Installing bool                   `json:"installing"`
 }
 
 type volumeFile struct {
@@ -57,11 +60,12 @@ func requestOf(t testing.TB, a *txtar.Archive) compiler.Request {
 		Placement: placementOf(t, golden.File(a, "policy.yaml")),
 		Workloads: named(read(t, manifestsIn(t, a), kindsOf(t, golden.File(a, "policy.yaml"))).Workloads, "manifests.yaml"),
 		Surface:   c.Surface,
-		Now:       now,
+		Now:       now, Installing: c.Installing,
 		Capabilities: capability.Capabilities{
 			Cluster: c.Cluster, Minor: c.Minor, Nodes: c.Nodes, NodesKnown: len(c.Nodes) > 0 || c.NoNodes,
 			Namespaces: c.Namespaces, NamespacesKnown: c.Namespaces != nil,
 			PriorityClasses: c.Classes, Volumes: map[string]capability.Volume{},
+			Schedulers: c.Schedulers, SchedulersKnown: c.Schedulers != nil,
 		},
 	}
 	for _, object := range c.NodePools {
@@ -125,6 +129,9 @@ func withDefaults(p *policy.Policy) {
 		for _, pref := range []*policy.Preference{p.Nodes.Prefer, p.Nodes.Disfavor} {
 			if pref != nil && pref.Weight == 0 {
 				pref.Weight = 50
+				if pref.MustWin {
+					pref.Weight = 100
+				}
 			}
 		}
 	}
@@ -144,6 +151,9 @@ func withDefaults(p *policy.Policy) {
 			}
 			if c.Weight == 0 {
 				c.Weight = 50
+				if c.MustWin {
+					c.Weight = 100
+				}
 			}
 			if c.Of.Kind == "" {
 				c.Of.Kind = policy.EachWorkload

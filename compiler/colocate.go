@@ -23,6 +23,8 @@ type affinityWish struct {
 	origin   Origin
 	// own says that the term counts the workload's own pods.
 	own bool
+	// mustWin counts for preferences.
+	mustWin bool
 }
 
 // order is by what does not depend on the workload, so that it is the same on
@@ -73,6 +75,7 @@ func (d *draft) gatherColocations(r *rule, all map[string]policy.Colocation, apa
 			weight:   int32(col.Weight),
 			origin:   r.author.origin(path...),
 			own:      col.Of.Kind == policy.EachWorkload,
+			mustWin:  col.MustWin,
 			term: corev1.PodAffinityTerm{
 				LabelSelector:     sub.selector,
 				Namespaces:        sub.namespaces,
@@ -145,6 +148,7 @@ func groupAffinities(wishes []affinityWish, apart, required bool) []affinityGrou
 			out = append(out, affinityGroup{affinityWish: w, key: key, origins: []Origin{w.origin}})
 			continue
 		}
+		out[i].mustWin = out[i].mustWin || w.mustWin
 		out[i].weight = min(maxWeight, out[i].weight+w.weight)
 		out[i].origins = append(out[i].origins, w.origin)
 	}

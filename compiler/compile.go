@@ -41,6 +41,7 @@ func CompileContext(ctx context.Context, r Request) (*Plan, diag.Findings) {
 	c.guardPools()
 	c.admit()
 	c.settleClasses()
+	c.checkProfiles()
 	c.reportUnknownNamespaces()
 	c.finish()
 	if err := c.ended(); err != nil {
@@ -235,6 +236,7 @@ func (c *compilation) finish() {
 			c.plan.Unmatched = append(c.plan.Unmatched, r.Name)
 		}
 	}
+	slices.SortFunc(c.plan.Profiles, func(a, b ProfileUse) int { return cmp.Compare(a.Name, b.Name) })
 	slices.SortFunc(c.plan.Exceptions, func(a, b ExceptionUse) int {
 		return cmp.Or(cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.Exception, b.Exception), cmp.Compare(a.Workload, b.Workload))
 	})

@@ -65,6 +65,7 @@ func (d *draft) compile() {
 	d.settleTolerations()
 	d.settleSpread()
 	d.settlePodAffinity()
+	d.settleProfile()
 	d.settleScalars()
 	d.settleRaw()
 

@@ -102,7 +102,7 @@ func TestTable(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(dir, "p.cue"), []byte(document), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			plan, findings := compiler.Compile(compiler.Request{Placement: loaded(t, dir), Workloads: []*workload.Workload{deployment(t, workload.PodFields{})}})
+			plan, findings := compiler.Compile(compiler.Request{Placement: loaded(t, dir), Workloads: []*workload.Workload{deployment(t, workload.PodFields{})}, Installing: true})
 			if findings.HasErrors() {
 				t.Fatal(findings)
 			}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kubectl-sched/kubectl-sched/compiler"
 	"github.com/kubectl-sched/kubectl-sched/compiler/guard"
+	"github.com/kubectl-sched/kubectl-sched/compiler/profile"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 	"github.com/kubectl-sched/kubectl-sched/test/golden"
 )
@@ -88,7 +89,11 @@ func describe(t testing.TB, plan *compiler.Plan, findings diag.Findings) string 
 			if err != nil {
 				t.Fatal(err)
 			}
-			fmt.Fprintf(&b, "+ %s: %s\n  %s\n", e.Field, value, e.Reason)
+			level := ""
+			if e.Level != compiler.LevelBuiltin {
+				level = fmt.Sprintf(" (%s)", e.Level)
+			}
+			fmt.Fprintf(&b, "+ %s: %s%s\n  %s\n", e.Field, value, level, e.Reason)
 			for _, o := range e.Origins {
 				fmt.Fprintf(&b, "  %s %s\n", o.Policy, o.Range.Start)
 			}
@@ -111,6 +116,7 @@ func describe(t testing.TB, plan *compiler.Plan, findings diag.Findings) string 
 	for _, n := range plan.Nodes {
 		describeNodes(&b, n)
 	}
+	describeProfiles(t, &b, plan.Profiles, !findings.HasErrors())
 	for _, e := range plan.Exceptions {
 		fmt.Fprintf(&b, "\n== exception %s of %s spares %s until %s: %s (%s)\n", e.Exception, e.Policy, e.Workload, e.Expires, e.Reason, e.Range.Start)
 	}
@@ -118,6 +124,26 @@ func describe(t testing.TB, plan *compiler.Plan, findings diag.Findings) string 
 		fmt.Fprintf(&b, "\n== unmatched: %s\n", strings.Join(plan.Unmatched, ", "))
 	}
 	return b.String()
+}
+
+func describeProfiles(t testing.TB, b *strings.Builder, uses []compiler.ProfileUse, clean bool) {
+	t.Helper()
+	if len(uses) == 0 {
+		return
+	}
+	var profiles []profile.Profile
+	for _, u := range uses {
+		fmt.Fprintf(b, "\n== profile %s, for %d\n", u.Name, u.Workloads)
+		profiles = append(profiles, u.Profile)
+	}
+	text, err := profile.Configuration(profiles)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Write(text)
+	if findings := profile.Check("scheduler.yaml", text); clean && len(findings) > 0 {
+		t.Errorf("the configuration that was emitted is not clean:\n%s", findings.Error())
+	}
 }
 
 func describeNodes(b *strings.Builder, n compiler.NodeEffect) {

@@ -40,6 +40,9 @@ type preferredTerm struct {
 	weight int32
 	reason string
 	origin Origin
+	// wins names the mustWin preference that it is a part of: a node meets one of
+	// those with one name at most. Empty for other terms.
+	wins string
 }
 
 func (c *compilation) prepareNodes(r *rule) {
@@ -111,7 +114,7 @@ func (c *compilation) preparePreference(r *rule, p *policy.Preference, disfavor 
 				continue
 			}
 		}
-		c.preferTerms(r, s.expr, int32(p.Weight), s.origin, preferredReason)
+		c.preferTerms(r, s.expr, int32(p.Weight), s.origin, preferredReason, winner(p, s.origin))
 	}
 	if len(p.Ranked) == 0 {
 		return
@@ -136,10 +139,18 @@ func (c *compilation) preparePreference(r *rule, p *policy.Preference, disfavor 
 		}
 	}
 	if disfavor {
-		c.disfavorRanks(r, ranks, p.Weight)
+		c.disfavorRanks(r, ranks, p)
 	} else {
-		c.preferRanks(r, ranks, p.Weight)
+		c.preferRanks(r, ranks, p)
 	}
+}
+
+// winner names a mustWin preference by its place; the empty string for any other.
+func winner(p *policy.Preference, o Origin) string {
+	if !p.MustWin {
+		return ""
+	}
+	return fmt.Sprint(o)
 }
 
 func (n *nodeRule) prefersPools(s statement) {
@@ -181,7 +192,7 @@ func (c *compilation) whole(a author, n policy.NodeTerm, path ...string) (statem
 
 // preferRanks gives each rank less weight than the one before, and a node that
 // meets several the weight of its best.
-func (c *compilation) preferRanks(r *rule, ranks []statement, weight int) {
+func (c *compilation) preferRanks(r *rule, ranks []statement, p *policy.Preference) {
 	reason := fmt.Sprintf("preferred node affinity says exactly this, one weight for each of the %d ranks; a node counts by its best rank alone", len(ranks))
 	better := nodeexpr.False()
 	for i, s := range ranks {
@@ -194,14 +205,14 @@ func (c *compilation) preferRanks(r *rule, ranks []statement, weight int) {
 			// Numbers have no exact negation: then a node of two ranks counts twice.
 			rest, why = s.expr, reason+", except that nodes of several ranks count for each, because comparisons have no negation"
 		}
-		c.preferTerms(r, rest, int32(weight*(len(ranks)-i)/len(ranks)), s.origin, why)
+		c.preferTerms(r, rest, int32(p.Weight*(len(ranks)-i)/len(ranks)), s.origin, why, winner(p, ranks[0].origin))
 		better = nodeexpr.Or(better, s.expr)
 	}
 }
 
 // disfavorRanks lets a node gain a share of the weight for each rank that it is
 // better than, so that the nodes of the first rank get nothing.
-func (c *compilation) disfavorRanks(r *rule, ranks []statement, weight int) {
+func (c *compilation) disfavorRanks(r *rule, ranks []statement, p *policy.Preference) {
 	reason := fmt.Sprintf("preferred node affinity for all other nodes says exactly this, in %d steps", len(ranks))
 	worse := nodeexpr.False()
 	for i, s := range ranks {
@@ -211,14 +222,14 @@ func (c *compilation) disfavorRanks(r *rule, ranks []statement, weight int) {
 		if !ok {
 			return
 		}
-		share := weight*(i+1)/len(ranks) - weight*i/len(ranks)
-		c.preferTerms(r, e, int32(share), s.origin, reason)
+		share := p.Weight*(i+1)/len(ranks) - p.Weight*i/len(ranks)
+		c.preferTerms(r, e, int32(share), s.origin, reason, winner(p, s.origin))
 	}
 }
 
 // preferTerms adds the expression with a weight, in terms of which no node
 // meets two.
-func (c *compilation) preferTerms(r *rule, e nodeexpr.Expr, weight int32, o Origin, reason string) {
+func (c *compilation) preferTerms(r *rule, e nodeexpr.Expr, weight int32, o Origin, reason, wins string) {
 	if e.IsTrue() || e.IsFalse() {
 		return
 	}
@@ -227,7 +238,7 @@ func (c *compilation) preferTerms(r *rule, e nodeexpr.Expr, weight int32, o Orig
 		apart, reason = e, reason+"; a node that meets several of the terms counts for each, because comparisons have no negation"
 	}
 	for _, t := range apart.Terms() {
-		r.nodes.preferred = append(r.nodes.preferred, preferredTerm{term: t, weight: weight, reason: reason, origin: o})
+		r.nodes.preferred = append(r.nodes.preferred, preferredTerm{term: t, weight: weight, reason: reason, origin: o, wins: wins})
 	}
 }
 

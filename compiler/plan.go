@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/kubectl-sched/kubectl-sched/compiler/capability"
+	"github.com/kubectl-sched/kubectl-sched/compiler/profile"
 	"github.com/kubectl-sched/kubectl-sched/internal/workload"
 	"github.com/kubectl-sched/kubectl-sched/policy"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
@@ -23,6 +24,9 @@ type Request struct {
 	// Set names the set that the objects of the admission surface belong to, by
 	// the value of its label; empty for admission.DefaultSet.
 	Set string
+	// Installing says that the bundled scheduler is about to be given the profiles
+	// of the plan, so that it is no error that they are not served yet.
+	Installing bool
 	// WithPlaced compiles also for what the admission surface has had its say on
 	// already, to explain or to count it: it stays as it is, so nothing is reported
 	// of it.
@@ -44,6 +48,9 @@ type Plan struct {
 	Objects []Object
 	// Nodes is what the pools ask of their nodes.
 	Nodes []NodeEffect
+	// Profiles are the profiles of the bundled scheduler that pods need, by name:
+	// each must be served before a pod names it. profile.Configuration writes them.
+	Profiles []ProfileUse
 	// Exceptions are the exceptions in force that spared a workload.
 	Exceptions []ExceptionUse
 	// Policies names the policies that hold in this cluster, sorted.
@@ -70,8 +77,34 @@ type Change struct {
 // Level is how far from the built-in fields an effect had to go.
 type Level string
 
-// LevelBuiltin is the only level so far: fields of the Kubernetes API itself.
-const LevelBuiltin Level = "builtin"
+// The levels, from the one that is taken wherever it suffices.
+const (
+	// LevelBuiltin are fields and objects of the Kubernetes API itself.
+	LevelBuiltin Level = "builtin"
+	// LevelProfile is a profile of stock plugins, configured.
+	LevelProfile Level = "profile"
+	// LevelPlugin is a profile with a plugin of ours.
+	LevelPlugin Level = "plugin"
+)
+
+// ProfileUse is a profile with what needs it.
+type ProfileUse struct {
+	profile.Profile
+	// Workloads is how many of the given pod templates need it; on the admission
+	// surface it may be there for pods to come.
+	Workloads int
+}
+
+// Level is LevelPlugin where plugins run in the profile that kube-scheduler does
+// not have, or does not run by default.
+func (u ProfileUse) Level() Level { return profileLevel(u.Profile) }
+
+func profileLevel(p profile.Profile) Level {
+	if len(p.Plugins()) > 0 {
+		return LevelPlugin
+	}
+	return LevelProfile
+}
 
 // Effect is one thing that a policy does to a pod template.
 type Effect struct {

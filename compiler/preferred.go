@@ -20,6 +20,8 @@ type weighedTerm struct {
 	weight  int32
 	reason  string
 	origins []Origin
+	// wins are the mustWin preferences that it is a part of.
+	wins []string
 }
 
 // settlePreferred unites the preferred terms of the policies with the
@@ -81,7 +83,14 @@ func addUp(terms []preferredTerm) []weighedTerm {
 		i := slices.IndexFunc(out, func(w weighedTerm) bool { return w.key == key })
 		if i < 0 {
 			out = append(out, weighedTerm{term: t.term, key: key, weight: t.weight, reason: t.reason, origins: []Origin{t.origin}})
+			i = len(out) - 1
+			if t.wins != "" {
+				out[i].wins = []string{t.wins}
+			}
 			continue
+		}
+		if t.wins != "" && !slices.Contains(out[i].wins, t.wins) {
+			out[i].wins = append(out[i].wins, t.wins)
 		}
 		out[i].weight += t.weight
 		out[i].origins = append(out[i].origins, t.origin)

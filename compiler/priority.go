@@ -21,6 +21,8 @@ type scalarWish struct {
 	value  string
 	reason string
 	origin Origin
+	// level is LevelBuiltin where it is empty.
+	level Level
 }
 
 // classWish is a policy in force that names a PriorityClass.
@@ -38,11 +40,13 @@ func gatherPriority(d *draft, r *rule) {
 	if !slices.ContainsFunc(d.c.classes, func(c classWish) bool { return c.rule == r }) {
 		d.c.classes = append(d.c.classes, classWish{r, *p})
 	}
-	d.scalars = append(d.scalars, scalarWish{workload.PriorityClassName, p.Class, "a PriorityClass says exactly this", r.author.origin("priority", "class")})
+	d.scalars = append(d.scalars, scalarWish{
+		field: workload.PriorityClassName, value: p.Class, reason: "a PriorityClass says exactly this", origin: r.author.origin("priority", "class"),
+	})
 	if p.Preemption == "never" {
 		d.scalars = append(d.scalars, scalarWish{
-			workload.PreemptionPolicy, string(corev1.PreemptNever),
-			"preemptionPolicy says exactly this; it is also the class's, because admission refuses a pod that differs from its class", r.author.origin("priority", "preemption"),
+			field: workload.PreemptionPolicy, value: string(corev1.PreemptNever), origin: r.author.origin("priority", "preemption"),
+			reason: "preemptionPolicy says exactly this; it is also the class's, because admission refuses a pod that differs from its class",
 		})
 	}
 }
@@ -63,6 +67,7 @@ func (d *draft) settleScalars() {
 		}
 		if d.setScalar(field, wishes[0].value) {
 			d.effect(string(field), wishes[0].value, wishes[0].reason, origins...)
+			d.effects[len(d.effects)-1].Level = cmp.Or(wishes[0].level, LevelBuiltin)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	kjson "sigs.k8s.io/json"
 
+	"github.com/kubectl-sched/kubectl-sched/compiler/jsonfield"
 	"github.com/kubectl-sched/kubectl-sched/compiler/nodeexpr"
 	"github.com/kubectl-sched/kubectl-sched/internal/workload"
 	"github.com/kubectl-sched/kubectl-sched/policy"
@@ -38,6 +39,10 @@ type rawLeaf struct {
 // prepareRaw decodes raw.pod strictly and reports what a pod spec does not have.
 func (c *compilation) prepareRaw(r *rule) {
 	if r.Raw == nil {
+		return
+	}
+	c.prepareRawProfile(r)
+	if len(r.Raw.Pod) == 0 {
 		return
 	}
 	data, err := json.Marshal(r.Raw.Pod)
@@ -101,49 +106,10 @@ func (c *compilation) reportUnknownField(r *rule, err error) {
 	path := strings.Split(listIndex.ReplaceAllString(match[1], ".$1"), ".")
 	last := path[len(path)-1]
 	message := fmt.Sprintf("a pod spec has no field %q", match[1])
-	if near, ok := diag.Nearest(last, fieldNames(reflect.TypeFor[corev1.PodSpec](), path[:len(path)-1])); ok {
+	if near, ok := diag.Nearest(last, jsonfield.Names(reflect.TypeFor[corev1.PodSpec](), path[:len(path)-1])); ok {
 		message += fmt.Sprintf("; did you mean %q?", near)
 	}
 	c.report(finding{rule: "policy/bad-raw", policy: r.Name, at: r.author.at(append([]string{"raw", "pod"}, path...)...), message: message})
-}
-
-// fieldNames returns the JSON names of the struct's fields below the path, nil
-// if the path leads elsewhere.
-func fieldNames(t reflect.Type, path []string) []string {
-	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice && len(path) == 0 {
-		t = t.Elem()
-	}
-	if len(path) > 0 && (t.Kind() == reflect.Slice || t.Kind() == reflect.Map) {
-		return fieldNames(t.Elem(), path[1:])
-	}
-	if t.Kind() != reflect.Struct {
-		return nil
-	}
-	var names []string
-	for f := range fields(t) {
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if len(path) > 0 && name == path[0] {
-			return fieldNames(f.Type, path[1:])
-		}
-		if name != "" && name != "-" {
-			names = append(names, name)
-		}
-	}
-	if len(path) > 0 {
-		return nil
-	}
-	return names
-}
-
-// fields iterates over the fields of a struct, those of inlined ones included.
-func fields(t reflect.Type) func(yield func(reflect.StructField) bool) {
-	return func(yield func(reflect.StructField) bool) {
-		for _, f := range reflect.VisibleFields(t) {
-			if !yield(f) {
-				return
-			}
-		}
-	}
 }
 
 // gatherRaw is the raw intent.
@@ -171,13 +137,14 @@ func gatherRaw(d *draft, r *rule) {
 		}
 		d.rawSpreads = append(d.rawSpreads, placedConstraint{s, rawReason, []Origin{origin("topologySpreadConstraints", fmt.Sprint(i))}})
 	}
-	for _, s := range []scalarWish{
-		{workload.PriorityClassName, spec.PriorityClassName, rawReason, origin("priorityClassName")},
-		{workload.SchedulerName, spec.SchedulerName, rawReason, origin("schedulerName")},
-		{workload.PreemptionPolicy, scalar(workload.PodFields{PreemptionPolicy: spec.PreemptionPolicy}, workload.PreemptionPolicy), rawReason, origin("preemptionPolicy")},
-	} {
-		if s.value != "" {
-			d.scalars = append(d.scalars, s)
+	scalars := map[workload.Field]string{
+		workload.PriorityClassName: spec.PriorityClassName,
+		workload.SchedulerName:     spec.SchedulerName,
+		workload.PreemptionPolicy:  scalar(workload.PodFields{PreemptionPolicy: spec.PreemptionPolicy}, workload.PreemptionPolicy),
+	}
+	for _, field := range sortedKeys(scalars) {
+		if value := scalars[field]; value != "" {
+			d.scalars = append(d.scalars, scalarWish{field: field, value: value, reason: rawReason, origin: origin(string(field))})
 		}
 	}
 	if spec.Affinity != nil {
@@ -199,7 +166,9 @@ func (d *draft) gatherRawAffinity(r *rule, a *corev1.Affinity, origin func(...st
 			}
 		}
 		for i, t := range n.PreferredDuringSchedulingIgnoredDuringExecution {
-			d.preferred = append(d.preferred, preferredTerm{t.Preference, t.Weight, rawReason, origin("affinity", "nodeAffinity", preferred, fmt.Sprint(i))})
+			d.preferred = append(d.preferred, preferredTerm{
+				term: t.Preference, weight: t.Weight, reason: rawReason, origin: origin("affinity", "nodeAffinity", preferred, fmt.Sprint(i)),
+			})
 		}
 	}
 	gather := func(apart bool, field string, hard []corev1.PodAffinityTerm, soft []corev1.WeightedPodAffinityTerm) {

@@ -85,7 +85,7 @@ func misfits(value any, t reflect.Type, path []string) []misfit {
 
 // fieldType returns the type of the struct's field of that JSON name, nil for none.
 func fieldType(t reflect.Type, name string) reflect.Type {
-	for f := range fields(t) {
+	for _, f := range reflect.VisibleFields(t) {
 		if tag, _, _ := strings.Cut(f.Tag.Get("json"), ","); tag == name {
 			return f.Type
 		}

@@ -3,6 +3,7 @@ package compiler
 import (
 	"time"
 
+	"github.com/kubectl-sched/kubectl-sched/compiler/profile"
 	"github.com/kubectl-sched/kubectl-sched/policy"
 )
 
@@ -22,6 +23,8 @@ type rule struct {
 	nodes    nodeRule
 	tolerate tolerateRule
 	raw      *rawRule
+	// needs are what it asks of the profile that schedules the pods.
+	needs []profile.Wish
 }
 
 type exception struct {
@@ -53,6 +56,8 @@ func (c *compilation) prepareRules() {
 		c.prepareNodes(r)
 		c.prepareTolerate(r)
 		c.prepareRaw(r)
+		c.prepareScores(r)
+		c.prepareMustWin(r)
 	}
 }
 

@@ -23,6 +23,8 @@ type spreadWish struct {
 	// minDomains is the highest that a policy names, or 0.
 	minDomains int32
 	origins    []Origin
+	// mustWin counts while it is not required.
+	mustWin bool
 }
 
 // join returns what satisfies both wishes for the same key and pods: require
@@ -32,6 +34,7 @@ func (s spreadWish) join(o spreadWish) spreadWish {
 	s.require = s.require || o.require
 	s.maxSkew = min(s.maxSkew, o.maxSkew)
 	s.minDomains = max(s.minDomains, o.minDomains)
+	s.mustWin = s.mustWin || o.mustWin
 	s.origins = uniqueOrigins(append(slices.Clone(s.origins), o.origins...))
 	return s
 }
@@ -71,7 +74,7 @@ func gatherSpread(d *draft, r *rule) {
 			d.report(finding{rule: problem.rule, policy: r.Name, at: r.author.at(append(slices.Clone(path), problem.path...)...), message: problem.message})
 			continue
 		}
-		wish := spreadWish{key: key, subject: sub, require: s.Strength == policy.Require, maxSkew: int32(s.MaxSkew), origins: []Origin{o}}
+		wish := spreadWish{key: key, subject: sub, require: s.Strength == policy.Require, maxSkew: int32(s.MaxSkew), origins: []Origin{o}, mustWin: s.MustWin}
 		if s.MinDomains != nil {
 			wish.minDomains = int32(*s.MinDomains)
 		}

@@ -32,15 +32,18 @@ var intents = []Intent{
 			"prefer and disfavor give weights; ranked lists several descriptions, the first the most preferred or the least wanted. " +
 			"A label's value is one or several literals, \"*\" for any, or \">8\" and \"<8\" for numbers. " +
 			"Requirements of several policies and of the manifest must all hold; preferences add up. " +
-			"A required pool that is dedicated is tolerated too, if it grants the workload.",
+			"A required pool that is dedicated is tolerated too, if it grants the workload. " +
+			"mustWin makes a preference outweigh all other scores of the scheduler together.",
 		Example: "nodes: {\n\trequire: pools: [\"gpu\"]\n\tforbid: labels: \"example.com/retiring\": \"*\"\n\tprefer: {zones: [\"eu-1a\"], weight: 20}\n}",
 		Fields: []string{
 			requiredField + " (each term of the manifest AND each of ours)",
 			preferredField,
 			"nodeSelector, for kinds that carry no affinity",
 			"tolerations, for dedicated pools",
+			"schedulerName, for mustWin: a profile in which NodeAffinity outweighs all other scores",
 		},
-		Limits: "Node affinity has no globs, and no exact opposite of a comparison: \"forbid\" of \">8\" is an error that says what to write instead. A node by its name is matchFields metadata.name, never the hostname label, which may differ. At most 64 terms may come about.",
+		Limits: "Node affinity has no globs, and no exact opposite of a comparison: \"forbid\" of \">8\" is an error that says what to write instead. A node by its name is matchFields metadata.name, never the hostname label, which may differ. At most 64 terms may come about. " +
+			"mustWin needs the bundled scheduler, which then scores every node and not a sample. All node preferences of a pod are one score, of 100 whole points, so with mustWin the pod's other node preferences stand above other scores too, and where they could outvote it, that is an error; on the admission surface the pod's own preferences are not known.",
 		gather: gatherNodes,
 	},
 	{
@@ -49,23 +52,25 @@ var intents = []Intent{
 			"Several policies on one key join: require beats prefer, the lowest maxSkew and the highest minDomains count. " +
 			"Without minDomains, a required spread asks for all domains that are known, but for no more than there are pods, and at least for two; of nodes, which come and go, always for two.",
 		Example: "spread: {\n\tzone: {strength: \"require\", maxSkew: 1}\n\tnode: strength: \"prefer\"\n}",
-		Fields:  []string{"topologySpreadConstraints"},
-		Limits:  "A constraint counts pods of one namespace, by their labels alone, and must count the pods it is for; everything else is an error. A DaemonSet's pods are one on each node already, so a spread over nodes says nothing, and one that is required over anything else is an error.",
-		gather:  gatherSpread,
+		Fields:  []string{"topologySpreadConstraints", "schedulerName, for mustWin: a profile in which PodTopologySpread outweighs all other scores"},
+		Limits: "A constraint counts pods of one namespace, by their labels alone, and must count the pods it is for; everything else is an error. A DaemonSet's pods are one on each node already, so a spread over nodes says nothing, and one that is required over anything else is an error. " +
+			"mustWin is for a preferred spread and needs the bundled scheduler. All soft spreads of a pod are one score, so that one of them that is not mustWin is an error beside one that is.",
+		gather: gatherSpread,
 	},
 	{
 		Name:    "together",
 		Doc:     "Puts the pods into the domain in which others are: those of the same workload, of all that the policy selects, or those with labels.",
 		Example: "together: cache: {on: \"zone\", strength: \"prefer\", of: labels: app: \"redis\"}",
-		Fields:  []string{"affinity.podAffinity"},
-		Limits:  "Pods are counted by labels, without globs; namespaces by name, by \"*\", or by a glob where the namespaces are known.",
-		gather:  gatherTogether,
+		Fields:  []string{"affinity.podAffinity", "schedulerName, for mustWin: a profile in which InterPodAffinity outweighs all other scores"},
+		Limits: "Pods are counted by labels, without globs; namespaces by name, by \"*\", or by a glob where the namespaces are known. " +
+			"mustWin is for a preference and needs the bundled scheduler. All preferences about pods are one score, which counts every pod: one of the pod's own that is not mustWin is an error beside one that is, and the preferences that other pods have about this one still count in it.",
+		gather: gatherTogether,
 	},
 	{
 		Name:    "apart",
 		Doc:     "Keeps the pods out of the domains in which others are: those of the same workload, of all that the policy selects, or those with labels, such as a workload that competes for the same resource.",
 		Example: "apart: replicas: {on: \"node\", strength: \"require\"}",
-		Fields:  []string{"affinity.podAntiAffinity"},
+		Fields:  []string{"affinity.podAntiAffinity", "schedulerName, for mustWin"},
 		Limits:  "As for together. Required over nodes it can hang a rollout, when every node has a pod and none may go first; that is predicted where the nodes are known.",
 		gather:  gatherApart,
 	},
@@ -87,11 +92,37 @@ var intents = []Intent{
 		gather:  gatherPriority,
 	},
 	{
-		Name:    "raw",
-		Doc:     "A fragment of a pod spec, for what no intent says. Placement fields unite with the manifest's as those of the intents do; other maps merge, and other values are set where the manifest has none or the same.",
+		Name: "pack",
+		Doc: "Fills nodes up, so that others stay empty and can be taken away: nodes score the better the more of their resources is requested. " +
+			"resources says which count, with weights; upTo is the percentage at which a node is filled best.",
+		Example: "pack: {resources: {cpu: 1, memory: 1}, upTo: 85}",
+		Fields:  []string{"schedulerName: a profile with NodeResourcesFit's scoring strategy"},
+		Limits: "No field of a pod says it, so it needs the bundled scheduler. Two scores that work against it are displaced: NodeResourcesBalancedAllocation is off, since an empty node has its full score, " +
+			"and so are the spread constraints that PodTopologySpread adds to pods which have none. What the pod itself prefers or spreads over still counts, with twice the weight, and so does the image that a node has (ImageLocality). Every node is scored, and not a sample of them, which takes longer in large clusters. It counts requests, not what is used.",
+		gather: gatherNothing,
+	},
+	{
+		Name: "balance",
+		Doc: "Puts the pods where the least is requested, and keeps the shares of each resource alike. " +
+			"resources says which count, with weights.",
+		Example: "balance: resources: {cpu: 1, memory: 1, \"nvidia.com/gpu\": 3}",
+		Fields:  []string{"schedulerName: a profile with NodeResourcesFit's scoring strategy and the resources of NodeResourcesBalancedAllocation"},
+		Limits: "No field of a pod says it, so it needs the bundled scheduler. ImageLocality is displaced, which draws pods to the nodes that ran the same image before. The shares are kept alike without weights, " +
+			"because NodeResourcesBalancedAllocation takes no other than 1. The spread constraints that upstream adds by default still count. It cannot be together with pack.",
+		gather: gatherNothing,
+	},
+	{
+		Name: "raw",
+		Doc: "Fragments for what no intent says. " +
+			"pod is one of a pod spec. Placement fields unite with the manifest's as those of the intents do; other maps merge, and other values are set where the manifest has none or the same. " +
+			"profile is one of a profile of the bundled scheduler (KubeSchedulerProfile). Its maps unite with what other policies ask of the profile, arguments by the plugin's name; what is enabled at an extension point is one value.",
 		Example: "raw: pod: {\n\truntimeClassName: \"gvisor\"\n\tterminationGracePeriodSeconds: 60\n}",
-		Fields:  []string{"spec of the pod: any field"},
-		Limits:  "A value that differs from the manifest's is an error, as is an unknown field, or a fragment for a kind that carries placement fields alone.",
-		gather:  gatherRaw,
+		Fields:  []string{"spec of the pod: any field", "schedulerName: a profile with the fragment"},
+		Limits: "A value that differs from the manifest's is an error, as is an unknown field, or a fragment for a kind that carries placement fields alone. " +
+			"A fragment of a profile is checked as lint checks a scheduler's configuration, and everything that is found is an error; it needs the bundled scheduler. Extenders and other fields of a whole configuration are no part of a profile.",
+		gather: gatherRaw,
 	},
 }
+
+// gatherNothing is for intents that only ask something of the profile (needs.go).
+func gatherNothing(*draft, *rule) {}

@@ -135,8 +135,19 @@ type Cluster struct {
 	Topology map[string]string `json:"topology,omitempty"`
 	// Domains maps topology names to the values that are known to exist.
 	Domains map[string][]string `json:"domains,omitempty"`
+	// Schedulers are those that run there besides the default one, by name.
+	Schedulers map[string]Scheduler `json:"schedulers,omitempty"`
 
 	Positions Positions `json:"positions,omitempty"`
+}
+
+// Scheduler is a scheduler that runs in a cluster.
+type Scheduler struct {
+	// Bundled says that it is the one of this project.
+	Bundled bool `json:"bundled,omitempty"`
+	// Profiles are the values of schedulerName that it serves; empty where the
+	// document does not say.
+	Profiles []string `json:"profiles,omitempty"`
 }
 
 // ManagedBy is who makes the nodes of a pool.
@@ -285,6 +296,8 @@ type Policy struct {
 	Apart    map[string]Colocation `json:"apart,omitempty"`
 	Tolerate *Tolerate             `json:"tolerate,omitempty"`
 	Priority *Priority             `json:"priority,omitempty"`
+	Pack     *Pack                 `json:"pack,omitempty"`
+	Balance  *Balance              `json:"balance,omitempty"`
 	Raw      *Raw                  `json:"raw,omitempty"`
 
 	Positions Positions `json:"positions,omitempty"`
@@ -341,6 +354,8 @@ type Preference struct {
 	Ranked []NodeTerm `json:"ranked,omitempty"`
 	// Weight is from 1 to 100.
 	Weight int `json:"weight"`
+	// MustWin says that it outweighs all other scores together.
+	MustWin bool `json:"mustWin,omitempty"`
 }
 
 // Strength is whether an intent binds or only counts.
@@ -407,15 +422,18 @@ type Spread struct {
 	// MinDomains is nil where the user leaves it to the compiler.
 	MinDomains *int    `json:"minDomains,omitempty"`
 	Of         Subject `json:"of"`
+	// MustWin counts for Prefer alone.
+	MustWin bool `json:"mustWin,omitempty"`
 }
 
 // Colocation puts pods into one domain (together) or into different ones (apart).
 type Colocation struct {
 	On       string   `json:"on"`
 	Strength Strength `json:"strength"`
-	// Weight is from 1 to 100 and counts for Prefer alone.
-	Weight int     `json:"weight"`
-	Of     Subject `json:"of"`
+	// Weight is from 1 to 100 and counts for Prefer alone, as MustWin does.
+	Weight  int     `json:"weight"`
+	Of      Subject `json:"of"`
+	MustWin bool    `json:"mustWin,omitempty"`
 }
 
 // Taint is a taint as a toleration names it: Value nil tolerates any value,
@@ -445,6 +463,21 @@ type Priority struct {
 
 // Raw holds fragments that no intent can say.
 type Raw struct {
-	// Pod is a fragment of a pod spec, as JSON.
-	Pod map[string]any `json:"pod"`
+	// Pod is a fragment of a pod spec, and Profile one of a scheduler's profile, as
+	// JSON.
+	Pod     map[string]any `json:"pod,omitempty"`
+	Profile map[string]any `json:"profile,omitempty"`
+}
+
+// Pack fills nodes up, so that others stay empty.
+type Pack struct {
+	// Resources maps those that count to their weights; nil for cpu and memory alike.
+	Resources map[string]int `json:"resources,omitempty"`
+	// UpTo is a percentage of a node's resources; 0 for all of them.
+	UpTo int `json:"upTo,omitempty"`
+}
+
+// Balance puts pods where the least is in use. Resources are as for Pack.
+type Balance struct {
+	Resources map[string]int `json:"resources,omitempty"`
 }

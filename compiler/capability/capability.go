@@ -37,6 +37,11 @@ type Capabilities struct {
 	NodePoolsKnown bool
 	// NodePools are Karpenter's, sorted by name.
 	NodePools []NodePool
+	// SchedulersKnown says that Schedulers has the bundled scheduler if it runs
+	// there; others cannot be told through the API.
+	SchedulersKnown bool
+	// Schedulers are those that are known to run there.
+	Schedulers []Scheduler
 }
 
 // Node is what placement needs to know of a node.

@@ -1,6 +1,7 @@
 package emit
 
 import (
+	"bytes"
 	"context"
 	"path"
 	"testing"
@@ -90,21 +91,24 @@ func TestComponentEqualsManifests(t *testing.T) {
 		// What kustomize itself makes of the base is not the question.
 		base := build(t, map[string]string{"kustomization.yaml": "resources: [base.yaml]", "base.yaml": text})
 		p := plan(t, base.Workloads)
-		rendered := Stream(mustManifests(t, p, base), nil)
-		want := objects(read(t, rendered))
+		var rendered bytes.Buffer
+		if err := Stream(&rendered, mustManifests(t, p, base), nil); err != nil {
+			t.Fatal(err)
+		}
+		want := objects(read(t, rendered.Bytes()))
 
 		files := map[string]string{"kustomization.yaml": overlay, "base.yaml": text}
 		component(t, p, base, files)
 		if d := cmp.Diff(want, objects(build(t, files))); d != "" {
 			t.Fatalf("the Component over the base (-manifests +component):\n%s\n%s", d, files["placement/kustomization.yaml"])
 		}
-		files["base.yaml"] = string(rendered)
+		files["base.yaml"] = rendered.String()
 		if d := cmp.Diff(want, objects(build(t, files))); d != "" {
 			t.Fatalf("the Component over what was rendered (-manifests +component):\n%s\n%s", d, files["placement/kustomization.yaml"])
 		}
 		// A Component for the rendered manifests and no policies takes all away.
-		clean := map[string]string{"kustomization.yaml": overlay, "base.yaml": string(rendered)}
-		component(t, &compiler.Plan{}, read(t, rendered), clean)
+		clean := map[string]string{"kustomization.yaml": overlay, "base.yaml": rendered.String()}
+		component(t, &compiler.Plan{}, read(t, rendered.Bytes()), clean)
 		if d := cmp.Diff(objects(base), objects(build(t, clean))); d != "" {
 			t.Fatalf("without the policies (-base +component):\n%s\n%s", d, clean["placement/kustomization.yaml"])
 		}
@@ -113,7 +117,7 @@ func TestComponentEqualsManifests(t *testing.T) {
 
 func mustManifests(t rapid.TB, p *compiler.Plan, set *workload.Set) []File {
 	t.Helper()
-	files, findings := Manifests(context.Background(), p, set, nil)
+	files, findings := Manifests(context.Background(), p, set, nil, false)
 	if len(findings) > 0 {
 		t.Fatal(findings)
 	}

@@ -41,6 +41,8 @@ type PlanDocument struct {
 	Objects []ObjectEntry `json:"objects,omitempty"`
 	// Nodes is what the pools ask of their nodes, by pool.
 	Nodes []NodeEntry `json:"nodes,omitempty"`
+	// Profiles are the profiles of the bundled scheduler that pods need, by name.
+	Profiles []ProfileEntry `json:"profiles,omitempty"`
 	// Exceptions are the exceptions in force that spared a workload.
 	Exceptions []ExceptionEntry `json:"exceptions,omitempty"`
 	// Unmatched names the policies that hold here and matched no workload.
@@ -104,6 +106,26 @@ type NodeEntry struct {
 	Origins  []compiler.Origin `json:"origins"`
 }
 
+// ProfileEntry is a profile of the bundled scheduler.
+type ProfileEntry struct {
+	Name string `json:"name"`
+	// Workloads is how many of the pod templates need it.
+	Workloads int            `json:"workloads"`
+	Level     compiler.Level `json:"level"`
+	// Plugins are those that run in it besides kube-scheduler's default ones.
+	Plugins []string `json:"plugins,omitempty"`
+	// Needs are what is asked of it.
+	Needs []NeedEntry `json:"needs"`
+}
+
+// NeedEntry is one thing that a policy asks of a profile.
+type NeedEntry struct {
+	// Feature is what the profile is named after.
+	Feature string          `json:"feature"`
+	Reason  string          `json:"reason"`
+	Origin  compiler.Origin `json:"origin"`
+}
+
 // ExceptionEntry is an exception that spared a workload.
 type ExceptionEntry struct {
 	Policy    string `json:"policy"`
@@ -141,6 +163,13 @@ func Document(plan *compiler.Plan, clusters []string) (PlanDocument, error) {
 			Labels: n.Labels, Requirements: n.Requirements, Members: n.Members, Nodes: n.Nodes, NewNodes: n.NewNodes(),
 			Level: n.Level, Reason: n.Reason, Origins: n.Origins,
 		})
+	}
+	for _, u := range plan.Profiles {
+		entry := ProfileEntry{Name: u.Name, Workloads: u.Workloads, Level: u.Level(), Plugins: u.Plugins()}
+		for _, w := range u.Need.Wishes() {
+			entry.Needs = append(entry.Needs, NeedEntry{Feature: w.Feature, Reason: w.Reason, Origin: compiler.Origin(w.Origin)})
+		}
+		d.Profiles = append(d.Profiles, entry)
 	}
 	for _, e := range plan.Exceptions {
 		d.Exceptions = append(d.Exceptions, ExceptionEntry(e))

@@ -7,13 +7,14 @@ import (
 	"io/fs"
 	"path/filepath"
 
+	"github.com/kubectl-sched/kubectl-sched/compiler/profile"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 )
 
 // Into returns the files as they are to be below an output folder: each Path
 // leads there, and Before is what is there now. Findings of severity Error tell
-// of files that would have the same name, and of a kustomization, or a
-// file for those who make nodes, that is not ours to replace.
+// of files that would have the same name, and of a kustomization, a scheduler's
+// configuration, or a file for those who make nodes, that is not ours to replace.
 func Into(disk FileSystem, folder string, files []File) ([]File, diag.Findings) {
 	var findings diag.Findings
 	sources := map[string]string{}
@@ -38,6 +39,9 @@ func Into(disk FileSystem, folder string, files []File) ([]File, diag.Findings) 
 		}
 		if bytes.HasPrefix(f.After, []byte(nodesHeader)) && to.Before != nil && !bytes.HasPrefix(to.Before, []byte(nodesHeader)) {
 			findings = append(findings, finding("input/not-ours", to.Path, "this file was not written by kubectl sched and will not be replaced; give another --output-dir"))
+		}
+		if f.Name == ConfigurationFile && to.Before != nil && !profile.IsOurs(to.Before) {
+			findings = append(findings, finding("input/not-ours", to.Path, "this configuration was not written by kubectl sched and will not be replaced; give another --output-dir"))
 		}
 		moved = append(moved, to)
 	}

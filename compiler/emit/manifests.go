@@ -1,11 +1,12 @@
 package emit
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -29,10 +30,16 @@ const StreamFile = "manifests.yaml"
 // (-f), which decide what each File's Name is relative to and which folder
 // bounds it.
 //
+// With last, nobody asks the set for its objects any more: they are let go before
+// the files are written out, which halves the memory that ten thousand take.
+//
 // Findings of severity Error tell of a workload that cannot carry its
 // placement; the files are then not to be used.
-func Manifests(ctx context.Context, plan *compiler.Plan, set *workload.Set, arguments []string) ([]File, diag.Findings) {
+func Manifests(ctx context.Context, plan *compiler.Plan, set *workload.Set, arguments []string, last bool) ([]File, diag.Findings) {
 	edits, findings := fileEdits(ctx, plan, set)
+	if last {
+		set.Forget()
+	}
 	where := newArguments(arguments)
 	var sources []*workload.File
 	var files []File
@@ -84,19 +91,21 @@ func atOnce(ctx context.Context, n int, f func(i int)) {
 	wait.Wait()
 }
 
-// fileEdits collects what the plan changes, by file and document.
+// fileEdits collects what the plan changes, by file and document. Of what becomes
+// of a workload only the edits are kept: of ten thousand, the rest is too much.
 func fileEdits(ctx context.Context, plan *compiler.Plan, set *workload.Set) (map[string]map[int][]yamledit.Edit, diag.Findings) {
 	edits := map[string]map[int][]yamledit.Edit{}
-	written, findings := Write(ctx, plan, set.Workloads, workload.Stamp{})
+	each := make([][]yamledit.Edit, len(set.Workloads))
+	findings := writeEach(ctx, plan, set.Workloads, workload.Stamp{}, func(i int, written *workload.Written) { each[i] = written.Edits })
 	for i, w := range set.Workloads {
-		if w.Source.Live || written[i] == nil || len(written[i].Edits) == 0 {
+		if w.Source.Live || len(each[i]) == 0 {
 			continue
 		}
 		if edits[w.Source.File] == nil {
 			edits[w.Source.File] = map[int][]yamledit.Edit{}
 		}
 		doc := edits[w.Source.File]
-		doc[w.Source.Document] = append(doc[w.Source.Document], written[i].Edits...)
+		doc[w.Source.Document] = append(doc[w.Source.Document], each[i]...)
 	}
 	return edits, findings
 }
@@ -106,6 +115,14 @@ func fileEdits(ctx context.Context, plan *compiler.Plan, set *workload.Set) (map
 // each workload, nil where the object stays as it is because no policy is or
 // was about it. Findings tell of fields that a workload cannot carry.
 func Write(ctx context.Context, plan *compiler.Plan, workloads []*workload.Workload, stamp workload.Stamp) ([]*workload.Written, diag.Findings) {
+	written := make([]*workload.Written, len(workloads))
+	findings := writeEach(ctx, plan, workloads, stamp, func(i int, w *workload.Written) { written[i] = w })
+	return written, findings
+}
+
+// writeEach is Write, one workload after the other, or several at a time: keep is
+// called with each index that has something.
+func writeEach(ctx context.Context, plan *compiler.Plan, workloads []*workload.Workload, stamp workload.Stamp, keep func(int, *workload.Written)) diag.Findings {
 	after := map[*workload.Workload]map[int]workload.PodFields{}
 	for _, c := range plan.Changes {
 		if after[c.Workload] == nil {
@@ -113,11 +130,15 @@ func Write(ctx context.Context, plan *compiler.Plan, workloads []*workload.Workl
 		}
 		after[c.Workload][c.Template] = c.After
 	}
-	written := make([]*workload.Written, len(workloads))
 	errs := make([]error, len(workloads))
 	atOnce(ctx, len(workloads), func(i int) {
-		if w := workloads[i]; after[w] != nil || w.Record != nil {
-			written[i], errs[i] = w.Write(after[w], stamp)
+		w := workloads[i]
+		if after[w] == nil && w.Record == nil {
+			return
+		}
+		written, err := w.Write(after[w], stamp)
+		if errs[i] = err; err == nil {
+			keep(i, written)
 		}
 	})
 	var findings diag.Findings
@@ -128,48 +149,64 @@ func Write(ctx context.Context, plan *compiler.Plan, workloads []*workload.Workl
 			})
 		}
 	}
-	return written, append(findings, interrupted(ctx)...)
+	return append(findings, interrupted(ctx)...)
 }
 
-// Stream returns the files and the objects that the plan makes as one text of
-// many documents, fit to be read again from standard input.
-func Stream(files []File, objects []byte) []byte {
-	var out []byte
+// Stream writes the files and the objects that the plan makes as one text of many
+// documents, fit to be read again from standard input. Errors are those of out.
+func Stream(out io.Writer, files []File, objects []byte) error {
+	s := &stream{out: out}
 	for _, f := range files {
-		out = appendDocument(out, f.After)
+		s.add(f.After)
 	}
 	if objects != nil {
-		out = appendDocument(out, append([]byte("---\n"), objects...))
+		s.add([]byte("---\n"))
+		s.write(objects)
 	}
-	return out
+	return s.err
 }
 
-// appendDocument adds a text of one or more documents to a stream, with a
-// separator where it needs one.
-func appendDocument(stream, text []byte) []byte {
-	if len(text) == 0 {
-		return stream
+// stream joins texts of one or more documents.
+type stream struct {
+	out io.Writer
+	err error
+	// begun says that something was written, whole that it ended a line.
+	begun, whole bool
+}
+
+func (s *stream) write(text []byte) {
+	if s.err == nil && len(text) > 0 {
+		_, s.err = s.out.Write(text)
+		s.begun, s.whole = true, text[len(text)-1] == '\n'
 	}
-	if len(stream) > 0 {
-		if stream[len(stream)-1] != '\n' {
-			stream = append(stream, '\n')
+}
+
+// add adds a text, with a separator where it needs one.
+func (s *stream) add(text []byte) {
+	if len(text) == 0 {
+		return
+	}
+	if s.begun {
+		if !s.whole {
+			s.write([]byte("\n"))
 		}
 		if !startsDocument(text) {
-			stream = append(stream, "---\n"...)
+			s.write([]byte("---\n"))
 		}
 	}
-	return append(stream, text...)
+	s.write(text)
 }
 
 // startsDocument reports whether the first line that is neither blank nor a
 // comment is a document marker (or a directive, which needs one before it).
 func startsDocument(text []byte) bool {
-	for line := range strings.Lines(string(text)) {
-		line = strings.TrimRight(line, "\r\n")
-		if trimmed := strings.TrimSpace(line); trimmed == "" || trimmed[0] == '#' {
+	for line := range bytes.Lines(text) {
+		line = bytes.TrimRight(line, "\r\n")
+		if trimmed := bytes.TrimSpace(line); len(trimmed) == 0 || trimmed[0] == '#' {
 			continue
 		}
-		return line == "---" || strings.HasPrefix(line, "--- ") || strings.HasPrefix(line, "---\t")
+		marker, more := bytes.CutPrefix(line, []byte("---"))
+		return more && (len(marker) == 0 || marker[0] == ' ' || marker[0] == '\t')
 	}
 	return false
 }
@@ -187,7 +224,8 @@ func LiveManifests(ctx context.Context, plan *compiler.Plan) ([]byte, diag.Findi
 		}
 	}
 	written, findings := Write(ctx, plan, workloads, workload.Stamp{})
-	var out []byte
+	var out bytes.Buffer
+	documents := &stream{out: &out}
 	for i, w := range workloads {
 		if written[i] == nil || ctx.Err() != nil {
 			continue
@@ -197,9 +235,9 @@ func LiveManifests(ctx context.Context, plan *compiler.Plan) ([]byte, diag.Findi
 			findings = append(findings, diag.Finding{Rule: "input/encode", Severity: diag.Error, Subject: w.Ref(), Message: fmt.Sprintf("the object cannot be written as YAML: %v", err)})
 			continue
 		}
-		out = appendDocument(out, text)
+		documents.add(text)
 	}
-	return out, findings
+	return out.Bytes(), findings
 }
 
 // serverMetadata are the fields of metadata that only a server writes.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -58,7 +59,7 @@ func TestManifestsRoundTrip(t *testing.T) {
 
 func emit(t rapid.TB, p *compiler.Plan, set *workload.Set) []byte {
 	t.Helper()
-	files, findings := Manifests(context.Background(), p, set, []string{"-"})
+	files, findings := Manifests(context.Background(), p, set, []string{"-"}, false)
 	if len(findings) > 0 || len(files) != 1 {
 		t.Fatalf("%d files, %v", len(files), findings)
 	}
@@ -136,8 +137,9 @@ func TestStreamReadsAgain(t *testing.T) {
 			for _, f := range test.files {
 				files = append(files, File{After: []byte(f)})
 			}
-			if got := string(Stream(files, nil)); got != test.want {
-				t.Errorf("got %q, want %q", got, test.want)
+			var got strings.Builder
+			if err := Stream(&got, files, nil); err != nil || got.String() != test.want {
+				t.Errorf("got %q (%v), want %q", got.String(), err, test.want)
 			}
 		})
 	}
@@ -194,7 +196,7 @@ func TestManifestsOfManyFiles(t *testing.T) {
 		after.PriorityClassName = w.Name
 		p.Changes = append(p.Changes, compiler.Change{Workload: w, After: after})
 	}
-	files, findings := Manifests(context.Background(), p, set, []string{dir})
+	files, findings := Manifests(context.Background(), p, set, []string{dir}, false)
 	if len(findings) > 0 || len(files) != 60 {
 		t.Fatalf("%d files, %v", len(files), findings)
 	}

@@ -59,6 +59,15 @@ func (c *Client) Capabilities(ctx context.Context) (capability.Capabilities, dia
 	if read(err, "nodepools", "whether Karpenter can make the nodes that policies ask for is not checked") {
 		caps.NodePools, caps.NodePoolsKnown = pools, served
 	}
+	schedulers, err := c.schedulers(ctx)
+	switch {
+	case err == nil:
+		caps.Schedulers, caps.SchedulersKnown = schedulers, true
+	case !apierrors.IsForbidden(err):
+		// Where it is forbidden, policies that need a scheduler say so, and others do
+		// not mind.
+		findings = append(findings, unreadable("deployments", "whether the bundled scheduler runs is not known", err))
+	}
 	return caps, append(findings, denied.finding()...)
 }
 

@@ -97,6 +97,10 @@ func (o Options) relocatePlan(plan *compiler.Plan) *compiler.Plan {
 	for i := range p.Nodes {
 		p.Nodes[i].Origins = o.origins(p.Nodes[i].Origins)
 	}
+	p.Profiles = slices.Clone(plan.Profiles)
+	for i := range p.Profiles {
+		p.Profiles[i].Need = p.Profiles[i].Need.Relocated(o.rng)
+	}
 	p.Exceptions = slices.Clone(plan.Exceptions)
 	for i := range p.Exceptions {
 		p.Exceptions[i].Range = o.rng(p.Exceptions[i].Range)

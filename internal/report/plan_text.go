@@ -45,7 +45,7 @@ func (t textWriter) plan(p Plan) {
 		}
 		separate = true
 	}
-	if len(plan.Changes)+len(plan.Objects)+len(plan.Nodes)+len(plan.Exceptions) == 0 {
+	if len(plan.Changes)+len(plan.Objects)+len(plan.Nodes)+len(plan.Profiles)+len(plan.Exceptions) == 0 {
 		t.b.WriteString("no policy matches any workload\n")
 	}
 	for _, c := range plan.Changes {
@@ -59,6 +59,10 @@ func (t textWriter) plan(p Plan) {
 	for _, n := range plan.Nodes {
 		block()
 		t.node(n)
+	}
+	for _, u := range plan.Profiles {
+		block()
+		t.profile(u)
 	}
 	for _, o := range p.Overridden {
 		block()
@@ -119,6 +123,21 @@ func (t textWriter) node(n compiler.NodeEffect) {
 		t.field("lacking it", strings.Join(n.Nodes, ", "))
 	}
 	t.because(n.Reason, n.Origins)
+}
+
+func (t textWriter) profile(u compiler.ProfileUse) {
+	t.heading("profile "+u.Name, diag.Pos{})
+	t.field("level", string(u.Level()))
+	if plugins := u.Plugins(); len(plugins) > 0 {
+		t.field("plugins", strings.Join(plugins, ", "))
+	}
+	t.field("pod templates", fmt.Sprint(u.Workloads))
+	for _, w := range u.Need.Wishes() {
+		t.because("", []compiler.Origin{compiler.Origin(w.Origin)})
+	}
+	if text := u.Arithmetic(); text != "" {
+		t.field("weights", text)
+	}
 }
 
 func (t textWriter) exception(e compiler.ExceptionUse) {

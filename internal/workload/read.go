@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -63,6 +64,17 @@ type File struct {
 	listed bool
 	// rendered says that the user never saw the text.
 	rendered bool
+}
+
+// Forget lets go of the trees of all objects. What was read of them, and the files,
+// stay.
+func (s *Set) Forget() {
+	for _, w := range s.Workloads {
+		w.Object = nil
+	}
+	for _, o := range s.Others {
+		o.Object = nil
+	}
 }
 
 // Object is an object that has no pod template.
@@ -258,7 +270,7 @@ func (t text) object(r *result, value any, s Source, o Options, locate locateFun
 	if t.file.listed && isKustomization(t.file.Name) {
 		return
 	}
-	if name, _ := meta["name"].(string); name == "" && meta["generateName"] == nil {
+	if name, _ := meta["name"].(string); name == "" && meta["generateName"] == nil && !isConfiguration(apiVersion) {
 		report(diag.Error, "workload/no-name", fmt.Sprintf("the %s has no metadata.name", kind), "metadata")
 		return
 	}
@@ -282,6 +294,14 @@ var clusterScoped = map[GroupKind]bool{
 	{"apiextensions.k8s.io", "CustomResourceDefinition"}: true,
 	{"rbac.authorization.k8s.io", "ClusterRole"}:         true, {"rbac.authorization.k8s.io", "ClusterRoleBinding"}: true,
 	{"admissionregistration.k8s.io", "ValidatingWebhookConfiguration"}: true, {"admissionregistration.k8s.io", "MutatingWebhookConfiguration"}: true,
+}
+
+// isConfiguration reports whether objects of the version are the configuration of
+// a component of Kubernetes (kubescheduler.config.k8s.io), which are no objects of
+// a cluster and have no name.
+func isConfiguration(apiVersion string) bool {
+	group, _, _ := strings.Cut(apiVersion, "/")
+	return strings.HasSuffix(group, ".config.k8s.io")
 }
 
 // isList reports whether a kind is a list of others: "List", or "DeploymentList"

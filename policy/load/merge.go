@@ -175,6 +175,7 @@ func poolTaint(pool string, t *policy.Taint) *policy.Taint {
 // The defaults of a policy's fields, as the schema's comments state them.
 const (
 	defaultWeight  = 50
+	mustWinWeight  = 100
 	defaultMaxSkew = 1
 	defaultOn      = "node"
 )
@@ -184,7 +185,7 @@ func writeDefaults(p *policy.Policy) {
 	if p.Nodes != nil {
 		for _, pref := range []*policy.Preference{p.Nodes.Prefer, p.Nodes.Disfavor} {
 			if pref != nil {
-				pref.Weight = cmp.Or(pref.Weight, defaultWeight)
+				pref.Weight = cmp.Or(pref.Weight, weightOf(pref.MustWin))
 			}
 		}
 	}
@@ -196,9 +197,17 @@ func writeDefaults(p *policy.Policy) {
 	for _, colocations := range []map[string]policy.Colocation{p.Together, p.Apart} {
 		for name, c := range colocations {
 			c.On = cmp.Or(c.On, defaultOn)
-			c.Weight = cmp.Or(c.Weight, defaultWeight)
+			c.Weight = cmp.Or(c.Weight, weightOf(c.MustWin))
 			c.Of.Kind = cmp.Or(c.Of.Kind, policy.EachWorkload)
 			colocations[name] = c
 		}
 	}
+}
+
+// weightOf is what a preference counts where the document does not say.
+func weightOf(mustWin bool) int {
+	if mustWin {
+		return mustWinWeight
+	}
+	return defaultWeight
 }

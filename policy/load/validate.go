@@ -97,6 +97,7 @@ func quotedList(names []string) string {
 func (v *validator) cluster(c *policy.Cluster) {
 	s := subject{v, "", "cluster " + c.Name, c.Positions}
 	s.admission(c.Admission)
+	s.schedulers(c)
 	for _, name := range slices.Sorted(maps.Keys(c.Topology)) {
 		path := []string{"topology", name}
 		if builtinTopology[name] {

@@ -36,8 +36,8 @@ func (v *validator) policy(p *policy.Policy) {
 			s.bad("policy/bad-date", join(path, "expires"), "%q is no day of the calendar; write one such as \"2027-01-31\"", e.Expires)
 		}
 	}
-	if p.Nodes == nil && len(p.Spread) == 0 && len(p.Together) == 0 && len(p.Apart) == 0 && p.Tolerate == nil && p.Priority == nil && p.Raw == nil {
-		s.bad("policy/no-intent", nil, "the policy says nothing about where the pods run; give it nodes, spread, together, apart, tolerate, priority or raw")
+	if p.Nodes == nil && len(p.Spread) == 0 && len(p.Together) == 0 && len(p.Apart) == 0 && p.Tolerate == nil && p.Priority == nil && p.Pack == nil && p.Balance == nil && p.Raw == nil {
+		s.bad("policy/no-intent", nil, "the policy says nothing about where the pods run; give it nodes, spread, together, apart, tolerate, priority, pack, balance or raw")
 	}
 	s.nodes(p.Nodes)
 	s.spread(p)
@@ -45,9 +45,8 @@ func (v *validator) policy(p *policy.Policy) {
 	s.colocations("apart", p, p.Apart)
 	s.tolerate(p.Tolerate)
 	s.priority(p.Priority)
-	if p.Raw != nil && len(p.Raw.Pod) == 0 {
-		s.bad("policy/bad-raw", []string{"raw", "pod"}, "the fragment is empty; write fields of a pod spec, or leave raw out")
-	}
+	s.scores(p)
+	s.raw(p.Raw)
 }
 
 // workloads checks a selection.
@@ -139,6 +138,7 @@ func (s subject) spread(p *policy.Policy) {
 	for _, name := range slices.Sorted(maps.Keys(p.Spread)) {
 		entry, at := p.Spread[name], []string{"spread", name}
 		s.subjectOf(join(at, "of"), entry.Of)
+		s.mustWin(at, entry.MustWin, entry.Strength)
 		if entry.MinDomains != nil && entry.Strength != policy.Require {
 			s.bad("policy/min-domains-without-require", join(at, "minDomains"), "minDomains counts for strength \"require\" alone; require the spread, or leave minDomains out")
 		}
@@ -159,6 +159,7 @@ func (s subject) colocations(intent string, p *policy.Policy, colocations map[st
 		c, at := colocations[name], []string{intent, name}
 		s.topology(join(at, "on"), p, c.On)
 		s.subjectOf(join(at, "of"), c.Of)
+		s.mustWin(at, c.MustWin, c.Strength)
 		if _, given := s.positions[policy.Pointer(intent, name, "weight")]; given && c.Strength == policy.Require {
 			s.bad("policy/weight-without-prefer", join(at, "weight"), "weight counts for strength \"prefer\" alone; prefer it, or leave weight out")
 		}

@@ -51,6 +51,8 @@ type Options struct {
 	Defaults bool
 	// Profiles are the names of the profiles, all alike; one, "test", if empty.
 	Profiles []string
+	// Configured are whole profiles, instead of those that the other fields say.
+	Configured []config.KubeSchedulerProfile
 }
 
 // Lab is a scheduler that runs.
@@ -139,6 +141,9 @@ func (l *Lab) Framework(profile string) framework.Framework { return l.Scheduler
 
 // profiles are the profiles that the options describe.
 func (o Options) profiles() ([]config.KubeSchedulerProfile, error) {
+	if o.Configured != nil {
+		return o.Configured, nil
+	}
 	defaults, err := latest.Default()
 	if err != nil {
 		return nil, err

@@ -8,8 +8,9 @@ import (
 )
 
 // generate writes n policies, each a folder's worth of intent for one
-// namespace, and m manifests spread over their namespaces.
-func generate(dir string, policies, manifests int) error {
+// namespace, and m manifests spread over their namespaces, with so many
+// environment variables each beside the two that all have.
+func generate(dir string, policies, manifests, variables int) error {
 	for _, sub := range []string{"placement/cue.mod", "manifests"} {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
 			return err
@@ -26,7 +27,7 @@ func generate(dir string, policies, manifests int) error {
 	}
 	for i := range manifests {
 		name := fmt.Sprintf("manifests/%03d/app-%05d.yaml", i%100, i)
-		files[name] = fmt.Sprintf(manifestText, i, i%500, i%7, i%9+1)
+		files[name] = fmt.Sprintf(manifestText, i, i%500, i%7, i%9+1, variablesText(i, variables))
 	}
 	for name, content := range files {
 		path := filepath.Join(dir, name)
@@ -41,6 +42,15 @@ func generate(dir string, policies, manifests int) error {
 		return nil
 	}
 	return flatten(dir)
+}
+
+// variablesText are n environment variables whose values no other manifest has.
+func variablesText(manifest, n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "            - name: VARIABLE_%d\n              value: value-%d-%d\n", i, manifest, i)
+	}
+	return b.String()
 }
 
 // flatten moves the manifests into one folder, for commands without -R.
@@ -132,7 +142,7 @@ spec:
                   fieldPath: metadata.name
             - name: GOMEMLIMIT
               value: 400MiB
-          resources:
+%[5]s          resources:
             requests: {cpu: 250m, memory: 256Mi}
             limits: {memory: 512Mi}
           readinessProbe:

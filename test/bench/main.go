@@ -62,11 +62,15 @@ func run(ctx context.Context, args []string) (err error) {
 	}
 
 	fleet := filepath.Join(dir, "fleet")
-	if err := generate(fleet, 1000, 10000); err != nil {
+	if err := generate(fleet, 1000, 10000, 0); err != nil {
+		return err
+	}
+	rich := filepath.Join(dir, "rich")
+	if err := generate(rich, 1000, 10000, 20); err != nil {
 		return err
 	}
 	small := filepath.Join(dir, "small")
-	if err := generate(small, 1, 50); err != nil {
+	if err := generate(small, 1, 50, 0); err != nil {
 		return err
 	}
 
@@ -94,6 +98,13 @@ func run(ctx context.Context, args []string) (err error) {
 			runs:     5, maxRatio: 1.5, maxMiB: 500,
 			a: []string{plugin, "compile", "-p", fleet + "/placement", "-f", fleet + "/manifests", "-R", "-o", "manifests"},
 			b: []string{self, "baseline", fleet + "/placement", fleet + "/manifests"},
+		},
+		{
+			name:     "compile: the same, 20 variables more in each manifest",
+			baseline: "CUE alone + YAML decode and encode",
+			runs:     3, maxRatio: 1.5, maxMiB: 500,
+			a: []string{plugin, "compile", "-p", rich + "/placement", "-f", rich + "/manifests", "-R", "-o", "manifests"},
+			b: []string{self, "baseline", rich + "/placement", rich + "/manifests"},
 		},
 		{
 			name:     "version",

@@ -13,6 +13,7 @@ func commands() []func(*app) *cobra.Command {
 		newApplyCommand,
 		newUndoCommand,
 		newDeleteCommand,
+		newSchedulerCommand,
 		newStatusCommand,
 		newHistoryCommand,
 		newGatesCommand,

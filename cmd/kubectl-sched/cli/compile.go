@@ -20,12 +20,13 @@ const (
 	formatComponent = "component"
 	formatObjects   = "objects"
 	formatNodes     = "nodes"
+	formatProfiles  = "profiles"
 	formatEffects   = "effects"
 	formatJSON      = "json"
 	formatYAML      = "yaml"
 )
 
-var compileFormats = []string{formatManifests, formatComponent, formatObjects, formatNodes, formatEffects, formatJSON, formatYAML}
+var compileFormats = []string{formatManifests, formatComponent, formatObjects, formatNodes, formatProfiles, formatEffects, formatJSON, formatYAML}
 
 type compileFlags struct {
 	pipelineFlags
@@ -53,6 +54,8 @@ func newCompileCommand(a *app) *cobra.Command {
 			"             values for node groups, configuration of kubelets; it needs no manifests\n" +
 			"  objects    only the objects that policies make: priority classes, and for surface\n" +
 			"             admission (where this is the default) the API server's admission policies\n" +
+			"  profiles   the configuration of the bundled scheduler (KubeSchedulerConfiguration) with the\n" +
+			"             profiles that the policies need; it is no object of the cluster, so no manifest\n" +
 			"  effects    what changes in which workload, by which line of which policy\n" +
 			"  json|yaml  the plan, with the origin of and the reason for every effect\n\n" +
 			"Each changed object says in an annotation what is ours in it: compiling again changes\n" +
@@ -70,6 +73,8 @@ func newCompileCommand(a *app) *cobra.Command {
 			"  kubectl sched compile --surface admission -f manifests/\n\n" +
 			"  # What the NodePools and node groups have to say, given those that there are\n" +
 			"  kubectl sched compile --with-cluster -o nodes\n\n" +
+			"  # The configuration of the scheduler that the policies need\n" +
+			"  kubectl sched compile -f manifests/ -o profiles > scheduler-config.yaml\n\n" +
 			"  # One folder for each cluster of the policies\n" +
 			"  kubectl sched compile -f manifests/ --cluster all --output-dir rendered/",
 		Args: cobra.NoArgs,
@@ -80,7 +85,7 @@ func newCompileCommand(a *app) *cobra.Command {
 	flags.StringVarP(&f.output, "output", "o", "", "Format: "+strings.Join(compileFormats, ", "))
 	flags.StringVar(&f.set, "set", "", "For surface admission: name of the set that the objects are for")
 	flags.BoolVarP(&f.inPlace, "in-place", "i", false, "Write the manifests back to the files that they were read from")
-	flags.StringVar(&f.outputDir, "output-dir", "", "Write the manifests, the Component or the files for nodes below this folder; with --cluster all below one folder for each cluster")
+	flags.StringVar(&f.outputDir, "output-dir", "", "Write the manifests, the Component, the files for nodes or the scheduler's configuration below this folder; with --cluster all below one folder for each cluster")
 	flags.StringVar(&f.objectsFile, "objects-file", emit.ObjectsFile, "File for the objects that policies make (PriorityClasses, admission policies): below the output folder, or in place beside the manifests")
 	flags.BoolVar(&f.check, "check", false, "Write nothing; name the files that would change, and exit with 1 if there are any")
 	flags.BoolVar(&f.diff, "diff", false, "Write nothing; show what would change as a unified diff, and exit with 1 if anything would")
@@ -110,6 +115,7 @@ func (f *compileFlags) toOptions(a *app) (*compileOptions, error) {
 		}
 	}
 	p.setName = f.set
+	p.installing = f.output == formatProfiles
 	o := &compileOptions{
 		app: a, pipeline: p, disk: emit.OS{}, format: f.output, inPlace: f.inPlace, outputDir: f.outputDir,
 		objectsFile: f.objectsFile, check: f.check, diff: f.diff,
@@ -131,7 +137,7 @@ func (o *compileOptions) Validate() error {
 	case o.inPlace && o.outputDir != "":
 		return errors.New("give --in-place or --output-dir, not both")
 	case o.outputDir != "" && !o.writesFiles():
-		return fmt.Errorf("--output-dir is for manifests, components and nodes; -o %s goes to standard output", o.format)
+		return fmt.Errorf("--output-dir is for manifests, components, nodes and profiles; -o %s goes to standard output", o.format)
 	case o.inPlace && !o.pipeline.manifests.given():
 		return errors.New("--in-place, --check and --diff need manifests (-f)")
 	case o.inPlace && o.format != "" && o.format != formatManifests:
@@ -151,7 +157,8 @@ func (o *compileOptions) Validate() error {
 // alone reports whether compiling without any workload has a result: objects,
 // and what is asked of nodes.
 func (o *compileOptions) alone() bool {
-	return o.format == formatObjects || o.format == formatNodes || o.format == "" && o.pipeline.surface == policy.SurfaceAdmission
+	return o.format == formatObjects || o.format == formatNodes ||
+		(o.format == "" || o.format == formatProfiles) && o.pipeline.surface == policy.SurfaceAdmission
 }
 
 // formatFor is the format for one plan. Under admission nothing goes into
@@ -170,7 +177,7 @@ func (o *compileOptions) formatFor(p clusterPlan) string {
 // writesFiles reports whether the format comes to files, and not to a document
 // about the plan.
 func (o *compileOptions) writesFiles() bool {
-	return o.format == "" || o.format == formatManifests || o.format == formatComponent || o.format == formatNodes
+	return o.format == "" || o.format == formatManifests || o.format == formatComponent || o.format == formatNodes || o.format == formatProfiles
 }
 
 func isFormat(name string) bool {

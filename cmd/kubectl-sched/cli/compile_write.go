@@ -1,9 +1,12 @@
 package cli
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -27,12 +30,21 @@ type outcome struct {
 	nodes bool
 }
 
-// stream is the outcome as one text.
-func (c outcome) stream() []byte {
+// stream writes the outcome as one text.
+func (c outcome) stream(w io.Writer) error {
 	if c.nodes {
-		return emit.NodesText(c.files)
+		_, err := w.Write(emit.NodesText(c.files))
+		return err
 	}
-	return emit.Stream(c.files, c.objects)
+	buffered := bufio.NewWriter(w)
+	return errors.Join(emit.Stream(buffered, c.files, c.objects), buffered.Flush())
+}
+
+// same reports whether what is written of two outcomes is the same.
+func (c outcome) same(other outcome) bool {
+	return c.nodes == other.nodes && bytes.Equal(c.objects, other.objects) && slices.EqualFunc(c.files, other.files, func(a, b emit.File) bool {
+		return a.Name == b.Name && bytes.Equal(a.After, b.After)
+	})
 }
 
 // outcomes renders the plans and joins those that come out the same, though
@@ -40,10 +52,10 @@ func (c outcome) stream() []byte {
 func (o *compileOptions) outcomes(ctx context.Context, plans []clusterPlan) ([]outcome, diag.Findings) {
 	var list []outcome
 	var findings diag.Findings
-	for _, p := range plans {
-		out, fs := o.render(ctx, p)
+	for i, p := range plans {
+		out, fs := o.render(ctx, p, i == len(plans)-1)
 		findings = append(findings, fs...)
-		if i := slices.IndexFunc(list, func(c outcome) bool { return bytes.Equal(c.stream(), out.stream()) }); i >= 0 {
+		if i := slices.IndexFunc(list, out.same); i >= 0 {
 			list[i].clusters = append(list[i].clusters, out.clusters...)
 			continue
 		}
@@ -52,8 +64,9 @@ func (o *compileOptions) outcomes(ctx context.Context, plans []clusterPlan) ([]o
 	return list, findings
 }
 
-// render writes one plan out in memory.
-func (o *compileOptions) render(ctx context.Context, p clusterPlan) (outcome, diag.Findings) {
+// render writes one plan out in memory; the manifests need not be kept for another
+// if it is the last.
+func (o *compileOptions) render(ctx context.Context, p clusterPlan, last bool) (outcome, diag.Findings) {
 	out := outcome{clusters: slices.Clone(p.Clusters), plan: p}
 	set := o.pipeline.set
 	format, plan := o.formatFor(p), forManifests(p.Plan, p.Surface)
@@ -63,6 +76,14 @@ func (o *compileOptions) render(ctx context.Context, p clusterPlan) (outcome, di
 			return out, diag.Findings{{Rule: "input/encode", Severity: diag.Error, Message: err.Error()}}
 		}
 		out.files, out.nodes = files, true
+		return out, nil
+	}
+	if format == formatProfiles {
+		files, err := emit.Profiles(p.Plan)
+		if err != nil {
+			return out, diag.Findings{{Rule: "input/encode", Severity: diag.Error, Message: err.Error()}}
+		}
+		out.files = files
 		return out, nil
 	}
 	if format == formatComponent {
@@ -87,7 +108,7 @@ func (o *compileOptions) render(ctx context.Context, p clusterPlan) (outcome, di
 		out.files = []emit.File{{Name: emit.StreamFile, After: text}}
 		return out, findings
 	}
-	files, findings := emit.Manifests(ctx, plan, set, o.pipeline.manifests.input.Files)
+	files, findings := emit.Manifests(ctx, plan, set, o.pipeline.manifests.input.Files, last)
 	out.files = files
 	return out, findings
 }
@@ -116,10 +137,13 @@ func (o *compileOptions) write(ctx context.Context, outcomes []outcome) error {
 	case o.format == formatNodes && len(out.files) == 0:
 		fmt.Fprintln(o.app.ErrOut, "no pool asks anything of its nodes: none is dedicated, or has labels, or says who makes its nodes")
 		return nil
+	case o.format == formatProfiles && len(out.files) == 0:
+		fmt.Fprintln(o.app.ErrOut, "no policy needs a profile: the built-in fields say all of it")
+		return nil
 	case o.format == formatComponent && len(out.files) > 1:
 		return usageError{fmt.Errorf("the Component has a second file, %s; give --output-dir", out.files[1].Name)}
 	}
-	return o.app.write(ctx, out.stream())
+	return o.app.write(ctx, out.stream)
 }
 
 // describe names the clusters of each outcome: "a, b / c".

@@ -99,6 +99,11 @@ func explainIn(p clusterPlan, w *workload.Workload) (clusterPlan, bool) {
 			only.Changes = append(only.Changes, compiler.Change{Workload: w, Template: i, After: w.Templates[i].Pods})
 		}
 	}
+	for _, u := range p.Plan.Profiles {
+		if slices.ContainsFunc(only.Changes, func(c compiler.Change) bool { return c.After.SchedulerName == u.Name }) {
+			only.Profiles = append(only.Profiles, u)
+		}
+	}
 	for _, e := range p.Plan.Exceptions {
 		if e.Workload == w.Ref() {
 			only.Exceptions = append(only.Exceptions, e)

@@ -24,8 +24,9 @@ func newLintCommand(a *app) *cobra.Command {
 		Short:   "Check policies, and what they come to for manifests",
 		GroupID: groupWrite,
 		Long: "Load the policies and compile them for the manifests, and report everything that must be\n" +
-			"mended, also what the manifests say by themselves and do not mean. Without manifests only\n" +
-			"the policies themselves are checked. A document that speaks of several clusters is checked\n" +
+			"mended, also what the manifests say by themselves and do not mean. A KubeSchedulerConfiguration\n" +
+			"among the manifests, or in a ConfigMap, is checked too, also for what a scheduler silently\n" +
+			"accepts. Without manifests only the policies themselves are checked. A document that speaks of several clusters is checked\n" +
 			"for all of them.\n\n" +
 			"The exit code is 0 if there is nothing to mend, 1 for errors and warnings, and above 1 if\n" +
 			"something could not be read.",
@@ -71,6 +72,9 @@ func (o *lintOptions) Run(ctx context.Context) error {
 	plans, findings, err := o.pipeline.compilePlans(ctx)
 	if err != nil {
 		return err
+	}
+	if o.pipeline.set != nil {
+		findings = append(findings, lint.Configurations(o.pipeline.set.Others)...).Sort()
 	}
 	if err := report.Findings(o.app.Out, o.format, findings, o.app.reportOptions(o.app.Out)); err != nil {
 		return err

@@ -84,14 +84,11 @@ func (t texts) source() func(string) ([]byte, bool) {
 	}
 }
 
-// write writes the text to standard output; it ends when ctx does, even if nobody
+// write calls write with standard output; it ends when ctx does, even if nobody
 // reads.
-func (a *app) write(ctx context.Context, text []byte) error {
+func (a *app) write(ctx context.Context, write func(io.Writer) error) error {
 	done := make(chan error, 1)
-	go func() {
-		_, err := a.Out.Write(text)
-		done <- err
-	}()
+	go func() { done <- write(a.Out) }()
 	select {
 	case err := <-done:
 		return err

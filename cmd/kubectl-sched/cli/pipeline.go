@@ -78,6 +78,8 @@ type pipeline struct {
 	surface policy.Surface
 	// observe and everywhere are how far admission policies are rolled out.
 	observe, everywhere bool
+	// installing says that the profiles which the plans need are about to be served.
+	installing bool
 	// setName is the set that objects are named after; empty for the usual one.
 	setName string
 	// live reads the workloads from the cluster, withCluster its facts.

@@ -67,6 +67,7 @@ func (p *pipeline) compileFor(ctx context.Context, placement *policy.Placement, 
 		Surface:      p.surfaceOf(target, policy.SurfaceRender),
 		Set:          p.setName,
 		WithPlaced:   p.explained != "",
+		Installing:   p.installing,
 		Now:          p.app.now(),
 	}
 	plan, fs := compiler.CompileContext(ctx, request)

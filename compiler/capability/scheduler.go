@@ -1,0 +1,27 @@
+package capability
+
+import "slices"
+
+// How the bundled scheduler is known in a cluster: by the label of its Deployment,
+// which says in an annotation which profiles the configuration in force has, their
+// names joined by commas.
+const (
+	SchedulerLabel     = "app.kubernetes.io/name"
+	BundledScheduler   = "placement-scheduler"
+	ProfilesAnnotation = "kubectl-sched.github.io/profiles"
+)
+
+// Scheduler is a scheduler that runs in the cluster.
+type Scheduler struct {
+	Name string `json:"name"`
+	// Bundled says that it is the one of this project.
+	Bundled bool `json:"bundled,omitempty"`
+	// ProfilesKnown says that Profiles are all that it serves.
+	ProfilesKnown bool `json:"profilesKnown,omitempty"`
+	// Profiles are the values of schedulerName that it serves, sorted.
+	Profiles []string `json:"profiles,omitempty"`
+}
+
+// Serves reports whether the scheduler is known to serve pods that name the
+// profile.
+func (s Scheduler) Serves(profile string) bool { return slices.Contains(s.Profiles, profile) }

@@ -1,0 +1,44 @@
+package cluster
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/kubectl-sched/kubectl-sched/compiler/capability"
+)
+
+// TestSchedulers holds that the bundled scheduler is found by its label, with the
+// profiles that it says it serves, and only where it is ready.
+func TestSchedulers(t *testing.T) {
+	t.Parallel()
+	deployment := func(namespace, name, label, profiles string, ready int32) *appsv1.Deployment {
+		return &appsv1.Deployment{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: namespace, Name: name, Labels: map[string]string{"app.kubernetes.io/name": label},
+				Annotations: map[string]string{"kubectl-sched.github.io/profiles": profiles},
+			},
+			Status: appsv1.DeploymentStatus{ReadyReplicas: ready},
+		}
+	}
+	kube := fake.NewClientset(
+		deployment("scheduling", "placement", "placement-scheduler", "placement-pack, placement-gang,", 2),
+		deployment("kube-system", "bare", "placement-scheduler", "", 1),
+		deployment("kube-system", "down", "placement-scheduler", "placement-pack", 0),
+		deployment("shop", "web", "web", "placement-pack", 1),
+	)
+	got, err := (&Client{Kube: kube}).schedulers(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []capability.Scheduler{
+		{Name: "bare", Bundled: true, ProfilesKnown: true},
+		{Name: "placement", Bundled: true, ProfilesKnown: true, Profiles: []string{"placement-gang", "placement-pack"}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}

@@ -1,0 +1,71 @@
+package lint
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/kubectl-sched/kubectl-sched/compiler/profile"
+	"github.com/kubectl-sched/kubectl-sched/internal/workload"
+	"github.com/kubectl-sched/kubectl-sched/policy/diag"
+)
+
+// Configurations checks every KubeSchedulerConfiguration among the objects, and
+// those in the data of ConfigMaps, whoever wrote them; see profile.Check.
+func Configurations(objects []*workload.Object) diag.Findings {
+	var findings diag.Findings
+	for _, o := range objects {
+		switch {
+		case o.Kind == profile.Kind:
+			for _, p := range profile.CheckObject(o.Object) {
+				findings = append(findings, diag.Finding{
+					Rule: p.Rule, Severity: p.Severity, Range: o.Source.At(pathIn(o.Object, p.Path)...), Message: p.Message,
+				})
+			}
+		case o.Kind == "ConfigMap" && o.Group == "":
+			findings = append(findings, inConfigMap(o)...)
+		}
+	}
+	return findings.Sort()
+}
+
+// pathIn is the path as an object has it, where lists have numbers.
+func pathIn(object any, path []string) []any {
+	var out []any
+	for _, step := range path {
+		switch at := object.(type) {
+		case map[string]any:
+			object, out = at[step], append(out, step)
+		case []any:
+			i, err := strconv.Atoi(step)
+			if err != nil || i < 0 || i >= len(at) {
+				return out
+			}
+			object, out = at[i], append(out, i)
+		default:
+			return out
+		}
+	}
+	return out
+}
+
+// inConfigMap checks the configurations in the values of a ConfigMap. A finding is
+// at the value's key, and says the line in it.
+func inConfigMap(o *workload.Object) diag.Findings {
+	var findings diag.Findings
+	data, _ := o.Object["data"].(map[string]any)
+	for _, key := range slices.Sorted(maps.Keys(data)) {
+		text, _ := data[key].(string)
+		if !strings.Contains(text, "kind: "+profile.Kind) {
+			continue
+		}
+		for _, f := range profile.Check(key, []byte(text)) {
+			f.Message = fmt.Sprintf("in line %d of %q: %s", f.Range.Start.Line, key, f.Message)
+			f.Subject, f.Range = "ConfigMap "+o.Namespace+"/"+o.Name, o.Source.At("data", key)
+			findings = append(findings, f)
+		}
+	}
+	return findings
+}
