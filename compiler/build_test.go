@@ -110,6 +110,12 @@ func placementOf(t testing.TB, data []byte) *policy.Placement {
 		p.Name, p.Positions = name, positionsOf(n)
 		out.Pools = append(out.Pools, p)
 	})
+	each(root.Content[0], "kinds", func(name string, n *yaml.Node) {
+		var k policy.Kind
+		decode(t, n, &k)
+		k.Name, k.Positions = name, positionsOf(n)
+		out.Kinds = append(out.Kinds, k)
+	})
 	each(root.Content[0], "policies", func(name string, n *yaml.Node) {
 		p := policy.Policy{Level: policy.Mandatory}
 		decode(t, n, &p)

@@ -10,6 +10,7 @@ package compiler
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -23,12 +24,17 @@ import (
 
 // Compile returns the Plan for the request, and everything that a user must
 // mend or know, sorted. The Plan is complete only if no finding is an Error.
-func Compile(r Request) (*Plan, diag.Findings) {
+func Compile(r Request) (*Plan, diag.Findings) { return CompileContext(context.Background(), r) }
+
+// CompileContext is Compile that ends early, with a finding, when ctx does.
+func CompileContext(ctx context.Context, r Request) (*Plan, diag.Findings) {
 	c := newCompilation(r)
+	c.ended = ctx.Err
 	c.findCluster()
 	c.preparePools()
 	c.foresee()
 	c.prepareRules()
+	c.checkKinds()
 	c.compileAll()
 	c.nodeEffects()
 	c.checkNodePlan()
@@ -38,7 +44,45 @@ func Compile(r Request) (*Plan, diag.Findings) {
 	c.checkProfiles()
 	c.reportUnknownNamespaces()
 	c.finish()
-	return c.plan, c.findings.Sort()
+	if err := c.ended(); err != nil {
+		c.report(finding{rule: "compile/interrupted", message: fmt.Sprintf("compiling was interrupted: %v", err)})
+	}
+	return c.plan, joinSubjects(c.findings.Sort())
+}
+
+// joinSubjects makes one of the warnings that say the same of several workloads,
+// at the same line for the same reason.
+func joinSubjects(findings diag.Findings) diag.Findings {
+	type key struct {
+		severity              diag.Severity
+		rule, policy, message string
+		at                    diag.Range
+	}
+	places := map[key]int{}
+	subjects := map[int][]string{}
+	var out diag.Findings
+	for _, f := range findings {
+		k := key{f.Severity, f.Rule, f.Policy, f.Message, f.Range}
+		i, ok := places[k]
+		if f.Severity == diag.Error || f.Subject == "" || f.Policy == "" || !ok {
+			places[k] = len(out)
+			subjects[len(out)] = []string{f.Subject}
+			out = append(out, f)
+			continue
+		}
+		subjects[i] = append(subjects[i], f.Subject)
+	}
+	const most = 5
+	for i := range out {
+		if names := subjects[i]; len(names) > 1 {
+			if len(names) > most {
+				names = append(names[:most-1:most-1], fmt.Sprintf("%d others", len(names)-most+1))
+			}
+			last := len(names) - 1
+			out[i].Subject = strings.Join(names[:last], ", ") + " and " + names[last]
+		}
+	}
+	return out
 }
 
 func newCompilation(r Request) *compilation {
@@ -52,6 +96,7 @@ func newCompilation(r Request) *compilation {
 	}
 	return &compilation{
 		Request:  r,
+		ended:    func() error { return nil },
 		facts:    facts{Capabilities: r.Capabilities},
 		plan:     &Plan{Cluster: r.Capabilities.Cluster},
 		once:     map[string]bool{},
@@ -62,6 +107,8 @@ func newCompilation(r Request) *compilation {
 // compilation is one run of Compile.
 type compilation struct {
 	Request
+	// ended says why to end early; nil for going on.
+	ended func() error
 	facts facts
 	// actual are the known nodes as they are; those of facts, in the same order,
 	// are as they will be once what is ours to write is written.
@@ -159,6 +206,9 @@ func (c *compilation) findCluster() {
 func (c *compilation) compileAll() {
 	x := newIndex(c.facts, c.rules)
 	for _, w := range c.Workloads {
+		if c.ended() != nil {
+			return
+		}
 		var drafts []*draft
 		for i := range w.Templates {
 			selected, uncertain := x.matching(w, &w.Templates[i])

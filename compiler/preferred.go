@@ -109,15 +109,19 @@ func addUp(terms []preferredTerm) []weighedTerm {
 	return out
 }
 
-// canonicalTerm returns the term with everything in order.
+// canonicalTerm returns the term with everything in order, and once.
 func canonicalTerm(t corev1.NodeSelectorTerm) corev1.NodeSelectorTerm {
 	t = *t.DeepCopy()
-	for _, list := range [][]corev1.NodeSelectorRequirement{t.MatchExpressions, t.MatchFields} {
+	for _, requirements := range []*[]corev1.NodeSelectorRequirement{&t.MatchExpressions, &t.MatchFields} {
+		list := *requirements
 		for i := range list {
 			list[i].Values = slices.Compact(slices.Sorted(slices.Values(list[i].Values)))
 		}
 		slices.SortFunc(list, func(a, b corev1.NodeSelectorRequirement) int {
 			return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Operator, b.Operator), slices.Compare(a.Values, b.Values))
+		})
+		*requirements = slices.CompactFunc(list, func(a, b corev1.NodeSelectorRequirement) bool {
+			return a.Key == b.Key && a.Operator == b.Operator && slices.Equal(a.Values, b.Values)
 		})
 	}
 	return t

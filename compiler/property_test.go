@@ -1,8 +1,10 @@
 package compiler_test
 
 import (
+	"flag"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -103,7 +105,23 @@ func TestAllowedNodes(t *testing.T) {
 			compared++
 		}
 	})
-	t.Logf("%d compared, %d contradictions", compared, contradictions)
+	enough(t, map[string]int{"compared": compared, "contradictions": contradictions})
+}
+
+// enough holds that a property was not vacuous: at least one case in twenty was of
+// each sort.
+func enough(t *testing.T, counts map[string]int) {
+	t.Helper()
+	checks, err := strconv.Atoi(flag.Lookup("rapid.checks").Value.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, n := range counts {
+		if n < max(1, checks/20) {
+			t.Errorf("%d %s in %d cases: the property says next to nothing", n, what, checks)
+		}
+	}
+	t.Logf("%v", counts)
 }
 
 // TestContradictionsAreReal checks the other direction of the above: where a

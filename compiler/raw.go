@@ -2,6 +2,7 @@ package compiler
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"regexp"
@@ -52,6 +53,17 @@ func (c *compilation) prepareRaw(r *rule) {
 	out := &rawRule{}
 	strict, err := kjson.UnmarshalStrict(data, &out.spec)
 	if err != nil {
+		found := misfits(r.Raw.Pod, reflect.TypeFor[corev1.PodSpec](), nil)
+		for _, m := range found {
+			if unknownField.MatchString(m.message) {
+				c.reportUnknownField(r, errors.New(m.message))
+				continue
+			}
+			c.report(finding{rule: "policy/bad-raw", policy: r.Name, at: r.author.at(append([]string{"raw", "pod"}, m.path...)...), message: m.message})
+		}
+		if len(found) > 0 {
+			return
+		}
 		c.report(finding{rule: "policy/bad-raw", policy: r.Name, at: r.author.at("raw", "pod"), message: fmt.Sprintf("it is no pod spec: %s", strings.TrimPrefix(err.Error(), "json: "))})
 		return
 	}

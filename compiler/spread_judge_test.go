@@ -71,7 +71,7 @@ func TestSpreads(t *testing.T) {
 			}
 		}
 	})
-	t.Logf("%d allowed, %d refused", allowed, refused)
+	enough(t, map[string]int{"allowed": allowed, "refused": refused})
 }
 
 var spreadKeys = map[string]string{"zone": zoneLabel, "node": "kubernetes.io/hostname"}

@@ -1,4 +1,7 @@
 // Command kubectl-sched is the kubectl plugin; kubectl runs it for "kubectl sched".
+//
+// It holds nothing but the process: its memory limit and exit code. It must not know
+// any verb or flag, which are cli's.
 package main
 
 import (

@@ -1,6 +1,9 @@
 // Command placement-scheduler is a kube-scheduler with the plugins of
 // kubectl sched in it; "placement-scheduler --help" lists its flags, which are
 // kube-scheduler's.
+//
+// It must not know flags, plugins or configuration, which are cli's and the
+// registry's.
 package main
 
 import (

@@ -1,6 +1,9 @@
 // Command sched-sandbox runs a real Kubernetes control plane with fake nodes on
 // the loopback interface; "sched-sandbox --help" shows how. Called by the name
 // kubectl, it is upstream's kubectl.
+//
+// It maps arguments to calls of internal/sandbox. It must not know policies, nor
+// anything else of the plugin that is tested against what it runs.
 package main
 
 import (

@@ -1,6 +1,7 @@
 package emit
 
 import (
+	"context"
 	"fmt"
 	"reflect"
 	"slices"
@@ -35,8 +36,8 @@ const componentHeader = "# Written by kubectl sched compile from the placement p
 // the plan ask of them; see Nodes.
 //
 // Findings of severity Error tell of a workload that cannot carry its placement.
-func Component(plan *compiler.Plan, set *workload.Set) ([]File, diag.Findings) {
-	written, findings := Write(plan, set.Workloads, workload.Stamp{})
+func Component(ctx context.Context, plan *compiler.Plan, set *workload.Set) ([]File, diag.Findings) {
+	written, findings := Write(ctx, plan, set.Workloads, workload.Stamp{})
 	component := kustomization{APIVersion: "kustomize.config.k8s.io/v1alpha1", Kind: "Component"}
 	objects, err := Objects(plan, set)
 	if err != nil {
@@ -49,7 +50,7 @@ func Component(plan *compiler.Plan, set *workload.Set) ([]File, diag.Findings) {
 		files = append(files, File{Name: ObjectsFile, After: objects})
 	}
 	for i, w := range set.Workloads {
-		if written[i] == nil || len(written[i].Edits) == 0 {
+		if written[i] == nil || len(written[i].Edits) == 0 || ctx.Err() != nil {
 			continue
 		}
 		patches, err := patches(w, written[i], guarded[w])

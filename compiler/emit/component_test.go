@@ -2,6 +2,7 @@ package emit
 
 import (
 	"bytes"
+	"context"
 	"path"
 	"testing"
 
@@ -42,7 +43,7 @@ const overlay = "resources: [base.yaml]\ncomponents: [placement]\n"
 // component writes a plan as a Component into the files.
 func component(t rapid.TB, p *compiler.Plan, set *workload.Set, files map[string]string) {
 	t.Helper()
-	out, findings := Component(p, set)
+	out, findings := Component(context.Background(), p, set)
 	if len(findings) > 0 {
 		t.Fatal(findings)
 	}
@@ -116,7 +117,7 @@ func TestComponentEqualsManifests(t *testing.T) {
 
 func mustManifests(t rapid.TB, p *compiler.Plan, set *workload.Set) []File {
 	t.Helper()
-	files, findings := Manifests(p, set, nil, false)
+	files, findings := Manifests(context.Background(), p, set, nil, false)
 	if len(findings) > 0 {
 		t.Fatal(findings)
 	}

@@ -1,6 +1,7 @@
 package emit
 
 import (
+	"context"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -22,7 +23,7 @@ func TestLiveManifests(t *testing.T) {
 	if !ok || findings.HasErrors() {
 		t.Fatal(ok, findings)
 	}
-	text, findings := LiveManifests(&compiler.Plan{Changes: []compiler.Change{{Workload: w, After: workload.PodFields{PriorityClassName: "high"}}}})
+	text, findings := LiveManifests(context.Background(), &compiler.Plan{Changes: []compiler.Change{{Workload: w, After: workload.PodFields{PriorityClassName: "high"}}}})
 	if len(findings) > 0 {
 		t.Fatal(findings)
 	}

@@ -2,6 +2,7 @@ package emit
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"runtime"
@@ -34,8 +35,8 @@ const StreamFile = "manifests.yaml"
 //
 // Findings of severity Error tell of a workload that cannot carry its
 // placement; the files are then not to be used.
-func Manifests(plan *compiler.Plan, set *workload.Set, arguments []string, last bool) ([]File, diag.Findings) {
-	edits, findings := fileEdits(plan, set)
+func Manifests(ctx context.Context, plan *compiler.Plan, set *workload.Set, arguments []string, last bool) ([]File, diag.Findings) {
+	edits, findings := fileEdits(ctx, plan, set)
 	if last {
 		set.Forget()
 	}
@@ -51,7 +52,7 @@ func Manifests(plan *compiler.Plan, set *workload.Set, arguments []string, last 
 	}
 	errs := make([]error, len(files))
 	slots := yamledit.NewSlots()
-	atOnce(len(files), func(i int) {
+	atOnce(ctx, len(files), func(i int) {
 		f, out := sources[i], &files[i]
 		out.Before, out.After = nonNil(f.Data), nonNil(f.Data)
 		if e := edits[f.Name]; len(e) > 0 {
@@ -64,17 +65,25 @@ func Manifests(plan *compiler.Plan, set *workload.Set, arguments []string, last 
 			findings = append(findings, finding("input/edit", sources[i].Name, fmt.Sprintf("the placement cannot be written into the file: %v", err)))
 		}
 	}
-	return files, findings
+	return files, append(findings, interrupted(ctx)...)
+}
+
+// interrupted is the finding on work that ctx has ended early.
+func interrupted(ctx context.Context) diag.Findings {
+	if ctx.Err() == nil {
+		return nil
+	}
+	return diag.Findings{finding("compile/interrupted", "", fmt.Sprintf("writing the placement was interrupted: %v", ctx.Err()))}
 }
 
 // atOnce calls f for each index below n, for several at a time, and returns
-// when all calls have.
-func atOnce(n int, f func(i int)) {
+// when all calls have. When ctx ends it calls no more.
+func atOnce(ctx context.Context, n int, f func(i int)) {
 	var next atomic.Int64
 	var wait sync.WaitGroup
 	for range min(runtime.GOMAXPROCS(0), n) {
 		wait.Go(func() {
-			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+			for i := int(next.Add(1)) - 1; i < n && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
 				f(i)
 			}
 		})
@@ -84,10 +93,10 @@ func atOnce(n int, f func(i int)) {
 
 // fileEdits collects what the plan changes, by file and document. Of what becomes
 // of a workload only the edits are kept: of ten thousand, the rest is too much.
-func fileEdits(plan *compiler.Plan, set *workload.Set) (map[string]map[int][]yamledit.Edit, diag.Findings) {
+func fileEdits(ctx context.Context, plan *compiler.Plan, set *workload.Set) (map[string]map[int][]yamledit.Edit, diag.Findings) {
 	edits := map[string]map[int][]yamledit.Edit{}
 	each := make([][]yamledit.Edit, len(set.Workloads))
-	findings := writeEach(plan, set.Workloads, workload.Stamp{}, func(i int, written *workload.Written) { each[i] = written.Edits })
+	findings := writeEach(ctx, plan, set.Workloads, workload.Stamp{}, func(i int, written *workload.Written) { each[i] = written.Edits })
 	for i, w := range set.Workloads {
 		if w.Source.Live || len(each[i]) == 0 {
 			continue
@@ -105,15 +114,15 @@ func fileEdits(plan *compiler.Plan, set *workload.Set) (map[string]map[int][]yam
 // from the others what earlier runs put there. The result has one entry for
 // each workload, nil where the object stays as it is because no policy is or
 // was about it. Findings tell of fields that a workload cannot carry.
-func Write(plan *compiler.Plan, workloads []*workload.Workload, stamp workload.Stamp) ([]*workload.Written, diag.Findings) {
+func Write(ctx context.Context, plan *compiler.Plan, workloads []*workload.Workload, stamp workload.Stamp) ([]*workload.Written, diag.Findings) {
 	written := make([]*workload.Written, len(workloads))
-	findings := writeEach(plan, workloads, stamp, func(i int, w *workload.Written) { written[i] = w })
+	findings := writeEach(ctx, plan, workloads, stamp, func(i int, w *workload.Written) { written[i] = w })
 	return written, findings
 }
 
 // writeEach is Write, one workload after the other, or several at a time: keep is
 // called with each index that has something.
-func writeEach(plan *compiler.Plan, workloads []*workload.Workload, stamp workload.Stamp, keep func(int, *workload.Written)) diag.Findings {
+func writeEach(ctx context.Context, plan *compiler.Plan, workloads []*workload.Workload, stamp workload.Stamp, keep func(int, *workload.Written)) diag.Findings {
 	after := map[*workload.Workload]map[int]workload.PodFields{}
 	for _, c := range plan.Changes {
 		if after[c.Workload] == nil {
@@ -122,7 +131,7 @@ func writeEach(plan *compiler.Plan, workloads []*workload.Workload, stamp worklo
 		after[c.Workload][c.Template] = c.After
 	}
 	errs := make([]error, len(workloads))
-	atOnce(len(workloads), func(i int) {
+	atOnce(ctx, len(workloads), func(i int) {
 		w := workloads[i]
 		if after[w] == nil && w.Record == nil {
 			return
@@ -140,7 +149,7 @@ func writeEach(plan *compiler.Plan, workloads []*workload.Workload, stamp worklo
 			})
 		}
 	}
-	return findings
+	return append(findings, interrupted(ctx)...)
 }
 
 // Stream writes the files and the objects that the plan makes as one text of many
@@ -205,7 +214,7 @@ func startsDocument(text []byte) bool {
 // LiveManifests returns the workloads of a plan that was compiled from a
 // cluster as one stream of manifests with the plan's placement, without what
 // the server wrote into them: those that a policy is about.
-func LiveManifests(plan *compiler.Plan) ([]byte, diag.Findings) {
+func LiveManifests(ctx context.Context, plan *compiler.Plan) ([]byte, diag.Findings) {
 	var workloads []*workload.Workload
 	seen := map[*workload.Workload]bool{}
 	for _, c := range plan.Changes {
@@ -214,11 +223,11 @@ func LiveManifests(plan *compiler.Plan) ([]byte, diag.Findings) {
 			workloads = append(workloads, c.Workload)
 		}
 	}
-	written, findings := Write(plan, workloads, workload.Stamp{})
+	written, findings := Write(ctx, plan, workloads, workload.Stamp{})
 	var out bytes.Buffer
 	documents := &stream{out: &out}
 	for i, w := range workloads {
-		if written[i] == nil {
+		if written[i] == nil || ctx.Err() != nil {
 			continue
 		}
 		text, err := yaml.Marshal(asManifest(written[i].Object))

@@ -1,6 +1,7 @@
 package emit
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -59,7 +60,7 @@ func TestManifestsRoundTrip(t *testing.T) {
 
 func emit(t rapid.TB, p *compiler.Plan, set *workload.Set) []byte {
 	t.Helper()
-	files, findings := Manifests(p, set, []string{"-"}, false)
+	files, findings := Manifests(context.Background(), p, set, []string{"-"}, false)
 	if len(findings) > 0 || len(files) != 1 {
 		t.Fatalf("%d files, %v", len(files), findings)
 	}
@@ -221,7 +222,7 @@ func TestManifestsOfManyFiles(t *testing.T) {
 		after.PriorityClassName = w.Name
 		p.Changes = append(p.Changes, compiler.Change{Workload: w, After: after})
 	}
-	files, findings := Manifests(p, set, []string{dir}, false)
+	files, findings := Manifests(context.Background(), p, set, []string{dir}, false)
 	if len(findings) > 0 || len(files) != 60 {
 		t.Fatalf("%d files, %v", len(files), findings)
 	}

@@ -1,6 +1,7 @@
 package emit
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -168,7 +169,7 @@ func TestNodePoolPatchThroughKustomize(t *testing.T) {
 		"kustomization.yaml": "resources: [np.yaml]\npatches: [{path: patch.yaml}]\n", "np.yaml": knownNodePool, "patch.yaml": byName["karpenter/gpu.patch.yaml"],
 	})
 
-	component, findings := Component(plan, read(t, []byte(knownNodePool)))
+	component, findings := Component(context.Background(), plan, read(t, []byte(knownNodePool)))
 	if len(findings) > 0 {
 		t.Fatal(findings)
 	}
@@ -179,7 +180,7 @@ func TestNodePoolPatchThroughKustomize(t *testing.T) {
 	check("the Component", over)
 
 	// A NodePool that is not among the manifests is no target.
-	component, _ = Component(plan, read(t, []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n")))
+	component, _ = Component(context.Background(), plan, read(t, []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n")))
 	if strings.Contains(string(component[0].After), "NodePool") {
 		t.Errorf("the Component speaks of a NodePool that is not there:\n%s", component[0].After)
 	}

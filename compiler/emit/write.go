@@ -42,7 +42,13 @@ type OS struct{}
 var _ FileSystem = OS{}
 
 // ReadFile implements FileSystem.
-func (OS) ReadFile(name string) ([]byte, error) { return os.ReadFile(name) }
+func (OS) ReadFile(name string) ([]byte, error) {
+	// Opening a pipe would wait for a writer, so look first.
+	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
+		return nil, fmt.Errorf("%s is not a file", name)
+	}
+	return os.ReadFile(name)
+}
 
 // CreateTemp implements FileSystem.
 func (OS) CreateTemp(folder, pattern string) (TempFile, error) {

@@ -1,5 +1,5 @@
 // Package jsonfield names the JSON fields of Go types, to say what was most likely
-// meant by one that does not exist. It knows no type in particular.
+// meant by one that does not exist. It must not know any type in particular.
 package jsonfield
 
 import (

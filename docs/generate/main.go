@@ -1,6 +1,9 @@
 // Command generate writes the reference pages in docs/reference from the code:
 // the schema, the table of intents, the table of kinds and the command tree.
 // With -check it writes nothing and fails if a page is not current.
+//
+// It must not know anything of what it writes about that the tables themselves do not
+// say: what a page lacks is missing in the code.
 package main
 
 import (

@@ -111,6 +111,8 @@ type ObjectChange struct {
 	desired *unstructured.Unstructured
 	// overwrite says that others have added something that has to go.
 	overwrite bool
+	// inUse says that it would be deleted if nothing needed it any more.
+	inUse bool
 }
 
 // Ref names the object as workload.Workload.Ref does, without the groups of the
@@ -139,6 +141,8 @@ type NodeChange struct {
 	node *corev1.Node
 	// takeOver says that what somebody else put there makes way.
 	takeOver bool
+	// inUse says that it would be taken away if nothing needed it any more.
+	inUse bool
 }
 
 // Mark returns the taint or label that changes.
@@ -181,6 +185,23 @@ func (c *ChangeSet) Empty() bool {
 		}
 	}
 	return !c.stateChanges
+}
+
+// InUse returns how many objects and marks of nodes the set keeps only because
+// pods may still need them.
+func (c *ChangeSet) InUse() int {
+	n := 0
+	for _, o := range c.Objects {
+		if o.inUse {
+			n++
+		}
+	}
+	for _, m := range c.Nodes {
+		if m.inUse {
+			n++
+		}
+	}
+	return n
 }
 
 // groupKinds returns the kinds of the objects that the set has after the run, or

@@ -2,12 +2,10 @@ package apply
 
 import (
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/kubectl-sched/kubectl-sched/internal/workload"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 )
 
@@ -59,58 +57,4 @@ func preemption(class *unstructured.Unstructured) string {
 		return policy
 	}
 	return string(corev1.PreemptLowerPriority)
-}
-
-// keepUsedClasses lets those classes stay that would be deleted while a workload
-// still names them.
-func keepUsedClasses(in *intent, cs *ChangeSet) diag.Findings {
-	going := func(c ObjectChange) bool { return c.Action == Delete && c.Kind.Kind == priorityClass }
-	if !slices.ContainsFunc(cs.Objects, going) {
-		return nil
-	}
-	var findings diag.Findings
-	used := classUsers(cs, in.read)
-	for i := range cs.Objects {
-		c := &cs.Objects[i]
-		users := used[c.Name]
-		if !going(*c) || len(users) == 0 {
-			continue
-		}
-		c.Action, c.After = Keep, c.Before
-		findings = append(findings, diag.Finding{
-			Rule: "apply/class-in-use", Severity: diag.Warning, Subject: c.Ref(),
-			Message: fmt.Sprintf("no policy of the set asks for it any more, but %s still names it; it is kept until nothing does", users[0]),
-		})
-	}
-	return findings
-}
-
-// classUsers maps class names to the workloads that will still name them: those
-// of the change set as they will be, others as they are.
-func classUsers(cs *ChangeSet, read []*workload.Workload) map[string][]string {
-	users := map[string][]string{}
-	seen := map[string]bool{}
-	add := func(w *workload.Workload, object map[string]any) {
-		if seen[w.UID] {
-			return
-		}
-		seen[w.UID] = true
-		for _, t := range w.Templates {
-			path, ok := t.Paths[workload.PriorityClassName]
-			if !ok {
-				continue
-			}
-			if name, _ := valueAt(object, pointer(path)); name != nil {
-				key := fmt.Sprint(name)
-				users[key] = append(users[key], w.Ref())
-			}
-		}
-	}
-	for _, change := range cs.Workloads {
-		add(change.Workload, change.After)
-	}
-	for _, w := range read {
-		add(w, w.Object)
-	}
-	return users
 }

@@ -71,6 +71,11 @@ func (a *Applier) examine(ctx context.Context, in *intent) (*ChangeSet, diag.Fin
 	if err != nil {
 		return nil, findings, err
 	}
+	fs, err = a.keepUsed(ctx, in, changes)
+	findings = append(findings, fs...)
+	if err != nil {
+		return nil, findings, err
+	}
 	if err := a.findDisruptions(ctx, changes); err != nil {
 		return nil, findings, err
 	}
@@ -147,6 +152,7 @@ func (a *Applier) examineOnce(ctx context.Context, in *intent, cs *ChangeSet, t 
 		var conflicts []Conflict
 		conflicts, err = a.dryUpdate(ctx, cs.Set, &change, written)
 		if err == nil && len(conflicts) > 0 {
+			change.Action = Refuse
 			return change, conflicts, nil, nil
 		}
 	}

@@ -95,7 +95,7 @@ func (a *Applier) examineObjects(ctx context.Context, in *intent, cs *ChangeSet)
 		}
 	}
 	slices.SortStableFunc(cs.Objects, writeOrder)
-	return append(findings, keepUsedClasses(in, cs)...), nil
+	return findings, nil
 }
 
 // objectGroupKinds returns the kinds that the set has or is to have objects of,

@@ -75,7 +75,7 @@ func (a *Applier) admissionStatus(ctx context.Context, state *State) (*Admission
 	if fs.HasErrors() {
 		return nil, nil, fs
 	}
-	plan, _ := compiler.Compile(compiler.Request{
+	plan, _ := compiler.CompileContext(ctx, compiler.Request{
 		Placement: latest.Source.Placement, Workloads: workloads, Capabilities: caps,
 		Surface: policy.SurfaceAdmission, Set: state.Set.Label(), WithPlaced: true, Now: a.now(),
 	})

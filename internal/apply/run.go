@@ -30,7 +30,12 @@ type RunOptions struct {
 	// HistoryLimit is how many revisions are kept; 0 for DefaultHistoryLimit.
 	HistoryLimit int
 	// Forget removes the state of the set in the end: there is nothing left of it.
+	// What pods may still need keeps the set in the cluster all the same, and the
+	// next run with Forget ends it.
 	Forget bool
+	// Settle bounds the wait for the pods of an old revision that still need what
+	// is to be deleted; 0 keeps it at once for a later run.
+	Settle time.Duration
 }
 
 // Outcome is what a run has done.
@@ -43,6 +48,8 @@ type Outcome struct {
 	// Updated, Withdrawn, Nodes and Objects count what was written; Removed are
 	// the objects that were deleted.
 	Updated, Withdrawn, Nodes, Objects, Removed int
+	// InUse counts what was kept only because pods may still need it.
+	InUse int
 }
 
 // Run carries out the change set, in phases: objects of our making, nodes (but for
@@ -54,8 +61,8 @@ type Outcome struct {
 // the run ended early: the revision stays open, and running the command again
 // finishes it.
 func (a *Applier) Run(ctx context.Context, cs *ChangeSet, o RunOptions) (Outcome, diag.Findings, error) {
-	if cs.Empty() && !o.Forget {
-		outcome := Outcome{Unchanged: true}
+	if cs.Empty() && (!o.Forget || cs.InUse() > 0 && cs.state.Latest() != nil) {
+		outcome := Outcome{Unchanged: true, InUse: cs.InUse()}
 		if latest := cs.state.Latest(); latest != nil {
 			outcome.Revision = latest.Number
 		}
@@ -89,7 +96,8 @@ func (a *Applier) Run(ctx context.Context, cs *ChangeSet, o RunOptions) (Outcome
 	if r.findings.HasErrors() {
 		end = Failed
 	}
-	if o.Forget && end == Complete {
+	r.outcome.InUse = cs.InUse()
+	if o.Forget && end == Complete && r.outcome.InUse == 0 {
 		for _, old := range append(slices.Clone(cs.state.Revisions), revision) {
 			if err := store.remove(ctx, old); err != nil {
 				return r.outcome, findings, err
@@ -238,6 +246,9 @@ func (r *run) phases(ctx context.Context) error {
 	if err := r.nodes(ctx, late); err != nil {
 		return err
 	}
+	if err := r.settle(ctx); err != nil {
+		return err
+	}
 	return r.objects(ctx, after)
 }
 
@@ -266,6 +277,9 @@ func (r *run) objects(ctx context.Context, changes []*ObjectChange) error {
 	for _, c := range changes {
 		if err := ctx.Err(); err != nil {
 			return err
+		}
+		if c.inUse {
+			continue
 		}
 		if err := r.writeObject(ctx, c); err != nil {
 			return err

@@ -20,6 +20,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 )
 
 // FieldManager is the name under which a set is written unless the user says
@@ -47,16 +49,23 @@ func (s Set) Validate() error {
 	if s.Name == "" {
 		return fmt.Errorf("a set needs a name; give one with --set NAME")
 	}
-	if problems := validation.IsDNS1123Label(s.Name); len(problems) > 0 {
-		return fmt.Errorf("set name %q: %s", s.Name, problems[0])
+	if len(validation.IsDNS1123Label(s.Name)) > 0 {
+		return badName("set name %q: %s", s.Name, labelRule)
 	}
-	if problems := validation.IsDNS1123Label(s.Namespace); len(problems) > 0 {
-		return fmt.Errorf("namespace of set %q: %q: %s", s.Name, s.Namespace, problems[0])
+	if len(validation.IsDNS1123Label(s.Namespace)) > 0 {
+		return badName("namespace of set %q: %q: %s", s.Name, s.Namespace, labelRule)
 	}
 	if n := len(s.Label()); n > validation.LabelValueMaxLength {
-		return fmt.Errorf("set name %q: with its namespace %q it has %d characters, and a label holds %d; take a shorter name", s.Name, s.Namespace, n, validation.LabelValueMaxLength)
+		return badName("set name %q: with its namespace %q it has %d characters, and a label holds %d; take a shorter name", s.Name, s.Namespace, n, validation.LabelValueMaxLength)
 	}
 	return nil
+}
+
+// labelRule says what names of sets and namespaces must be.
+const labelRule = "it must be lower-case letters, digits and \"-\", begin and end with a letter or digit, and be at most 63 characters long"
+
+func badName(format string, args ...any) diag.Findings {
+	return diag.Findings{{Rule: "apply/bad-name", Severity: diag.Error, Message: fmt.Sprintf(format, args...)}}
 }
 
 // Label is the value of ownership.SetLabel on the objects of the set. Sets in

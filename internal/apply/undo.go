@@ -16,12 +16,12 @@ import (
 // for 0, the newest complete one before the newest.
 func (s *State) UndoTarget(number int) (*Revision, error) {
 	if !s.Exists() || s.Latest() == nil {
-		return nil, fmt.Errorf("set %q has no revisions in namespace %q", s.Set.Name, s.Set.Namespace)
+		return nil, noRevision("set %q has no revisions in namespace %q", s.Set.Name, s.Set.Namespace)
 	}
 	if number != 0 {
 		r := s.Revision(number)
 		if r == nil {
-			return nil, fmt.Errorf("set %q has no revision %d; \"kubectl sched history --set %s\" lists those that are kept", s.Set.Name, number, s.Set.Name)
+			return nil, noRevision("set %q has no revision %d; \"kubectl sched history --set %s\" lists those that are kept", s.Set.Name, number, s.Set.Name)
 		}
 		return r, nil
 	}
@@ -30,7 +30,12 @@ func (s *State) UndoTarget(number int) (*Revision, error) {
 			return r, nil
 		}
 	}
-	return nil, fmt.Errorf("set %q has no complete revision before revision %d; \"kubectl sched delete --set %s\" takes it out of the cluster", s.Set.Name, s.Latest().Number, s.Set.Name)
+	return nil, noRevision("set %q has no complete revision before revision %d; \"kubectl sched delete --set %s\" takes it out of the cluster", s.Set.Name, s.Latest().Number, s.Set.Name)
+}
+
+// noRevision is the finding on an undo that leads nowhere.
+func noRevision(format string, args ...any) diag.Findings {
+	return diag.Findings{{Rule: "apply/no-revision", Severity: diag.Error, Message: fmt.Sprintf(format, args...)}}
 }
 
 // PrepareUndo finds out what going back to the revision changes. Its fields are

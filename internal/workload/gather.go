@@ -16,11 +16,17 @@ import (
 
 // gatherer collects the files that the user named.
 type gatherer struct {
-	in       Input
-	max      int64
+	in  Input
+	max int64
+	// open opens a file; nil for os.Open.
+	open     func(name string) (fs.File, error)
 	files    []*File
 	findings diag.Findings
 	stdin    bool
+	// seen are the files that were read, without symbolic links.
+	seen map[string]bool
+	// repeated counts the files that were not read again.
+	repeated int
 }
 
 func (g *gatherer) fail(file, rule, format string, args ...any) {
@@ -36,7 +42,7 @@ func (g *gatherer) gather(ctx context.Context) {
 		}
 		switch {
 		case name == "-":
-			g.readStdin()
+			g.readStdin(ctx)
 		case strings.HasPrefix(name, "http://") || strings.HasPrefix(name, "https://"):
 			g.fail(name, "input/remote", "manifests are not read from the network; download the file and name it")
 		default:
@@ -44,11 +50,11 @@ func (g *gatherer) gather(ctx context.Context) {
 		}
 	}
 	if g.in.Kustomize != "" && ctx.Err() == nil {
-		g.kustomize(g.in.Kustomize)
+		g.kustomize(ctx, g.in.Kustomize)
 	}
 }
 
-func (g *gatherer) readStdin() {
+func (g *gatherer) readStdin(ctx context.Context) {
 	if g.stdin {
 		g.fail("-", "input/twice", "standard input can be read once only")
 		return
@@ -58,8 +64,9 @@ func (g *gatherer) readStdin() {
 		g.fail("-", "input/unreadable", "there is no standard input")
 		return
 	}
-	data, err := io.ReadAll(io.LimitReader(g.in.Stdin, g.max+1))
+	data, err := ReadAll(ctx, io.LimitReader(g.in.Stdin, g.max+1))
 	switch {
+	case ctx.Err() != nil: // Read says so
 	case err != nil:
 		g.fail("-", "input/unreadable", "standard input cannot be read: %v", err)
 	case int64(len(data)) > g.max:
@@ -92,7 +99,7 @@ func (g *gatherer) path(ctx context.Context, name string) {
 		return
 	}
 	if !info.IsDir() {
-		g.file(name, false)
+		g.file(ctx, name, false)
 		return
 	}
 	root, err := filepath.EvalSymlinks(name)
@@ -103,9 +110,9 @@ func (g *gatherer) path(ctx context.Context, name string) {
 		g.unreadable(name, err)
 		return
 	}
-	found := len(g.files) + len(g.findings)
+	found := g.found()
 	deeper := g.folder(ctx, name, root)
-	if len(g.files)+len(g.findings) == found && ctx.Err() == nil {
+	if g.found() == found && ctx.Err() == nil {
 		hint := ""
 		if deeper {
 			hint = "; use -R to look into the folders in it"
@@ -113,6 +120,9 @@ func (g *gatherer) path(ctx context.Context, name string) {
 		g.fail(name, "input/no-manifests", "the folder has no file that ends in .yaml, .yml or .json%s", hint)
 	}
 }
+
+// found counts what came of the input so far, for whether anything did.
+func (g *gatherer) found() int { return len(g.files) + len(g.findings) + g.repeated }
 
 func (g *gatherer) unreadable(name string, err error) {
 	reason := err.Error()
@@ -152,16 +162,16 @@ func (g *gatherer) folder(ctx context.Context, name, root string) (deeper bool) 
 			deeper = g.folder(ctx, path, root) || deeper
 		case !slices.Contains(manifestExtensions, filepath.Ext(e.Name())):
 		case e.Type()&fs.ModeSymlink != 0:
-			g.link(path, root)
+			g.link(ctx, path, root)
 		default:
-			g.file(path, true)
+			g.file(ctx, path, true)
 		}
 	}
 	return deeper
 }
 
 // link reads a symbolic link in a folder, if it stays within the folder.
-func (g *gatherer) link(path, root string) {
+func (g *gatherer) link(ctx context.Context, path, root string) {
 	target, err := filepath.EvalSymlinks(path)
 	if err == nil {
 		target, err = filepath.Abs(target)
@@ -177,33 +187,120 @@ func (g *gatherer) link(path, root string) {
 	if info, err := os.Stat(path); err != nil || info.IsDir() {
 		return
 	}
-	g.file(path, true)
+	g.file(ctx, path, true)
 }
 
-func (g *gatherer) file(name string, listed bool) {
-	f, err := os.Open(name)
+func (g *gatherer) file(ctx context.Context, name string, listed bool) {
+	// Opening a pipe would wait for a writer, so look first.
+	info, err := os.Stat(name)
 	if err != nil {
 		g.unreadable(name, err)
 		return
 	}
-	defer func() { _ = f.Close() }() // nothing was written
-	info, err := f.Stat()
-	if err != nil {
-		g.unreadable(name, err)
+	if kind := irregular(info.Mode()); kind != "" && (listed || !isDescriptor(name)) {
+		g.fail(name, "input/unreadable", "it is %s, not a file; write the manifests to a file, or give them on standard input (-f -)", kind)
 		return
 	}
-	if info.Mode().IsRegular() && info.Size() > g.max {
-		g.tooLarge(name)
-		return
+	if info.Mode().IsRegular() {
+		if info.Size() > g.max {
+			g.tooLarge(name)
+			return
+		}
+		if g.again(name) {
+			g.repeated++
+			return
+		}
 	}
-	data, err := readAll(io.LimitReader(f, g.max+1), info.Size())
+	data, err := orEnded(ctx, func() ([]byte, error) {
+		f, err := g.opened(name)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = f.Close() }() // nothing was written
+		return readAll(io.LimitReader(f, g.max+1), info.Size())
+	})
 	switch {
+	case ctx.Err() != nil: // Read says so
 	case err != nil:
 		g.unreadable(name, err)
 	case int64(len(data)) > g.max:
 		g.tooLarge(name)
 	default:
 		g.files = append(g.files, &File{Name: name, Data: data, Mode: info.Mode().Perm(), listed: listed})
+	}
+}
+
+// again reports whether the file was read before: named twice, or by a link, or
+// named and in a folder.
+func (g *gatherer) again(name string) bool {
+	path, err := filepath.EvalSymlinks(name)
+	if err == nil {
+		path, err = filepath.Abs(path)
+	}
+	if err != nil {
+		return false // reading it tells
+	}
+	if g.seen == nil {
+		g.seen = map[string]bool{}
+	}
+	before := g.seen[path]
+	g.seen[path] = true
+	return before
+}
+
+func (g *gatherer) opened(name string) (fs.File, error) {
+	if g.open != nil {
+		return g.open(name)
+	}
+	return os.Open(name)
+}
+
+// irregular says what something that is neither a file nor a folder is; empty for
+// those.
+func irregular(mode fs.FileMode) string {
+	switch {
+	case mode.IsRegular() || mode.IsDir():
+		return ""
+	case mode&fs.ModeNamedPipe != 0:
+		return "a named pipe"
+	case mode&fs.ModeSocket != 0:
+		return "a socket"
+	case mode&fs.ModeDevice != 0:
+		return "a device"
+	}
+	return "a special file"
+}
+
+// isDescriptor reports whether a name is that of an open file of this process:
+// standard input, or what a shell puts in the place of <(command).
+func isDescriptor(name string) bool {
+	name = filepath.ToSlash(filepath.Clean(name))
+	return name == "/dev/stdin" || strings.HasPrefix(name, "/dev/fd/") || strings.HasPrefix(name, "/proc/self/fd/")
+}
+
+// ReadAll is io.ReadAll that returns when ctx ends, too, with its error. A reader
+// that waits (a terminal, a pipe) cannot be told to stop: it is left behind.
+func ReadAll(ctx context.Context, r io.Reader) ([]byte, error) {
+	return orEnded(ctx, func() ([]byte, error) { return io.ReadAll(r) })
+}
+
+// orEnded returns what read returns, or the error of ctx as soon as that ends.
+func orEnded[T any](ctx context.Context, read func() (T, error)) (T, error) {
+	type result struct {
+		data T
+		err  error
+	}
+	done := make(chan result, 1)
+	go func() {
+		data, err := read()
+		done <- result{data, err}
+	}()
+	select {
+	case r := <-done:
+		return r.data, r.err
+	case <-ctx.Done():
+		var none T
+		return none, ctx.Err()
 	}
 }
 

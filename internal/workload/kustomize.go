@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -23,28 +24,31 @@ func isKustomization(name string) bool {
 }
 
 // kustomize builds a kustomization and adds what it renders as one file.
-func (g *gatherer) kustomize(folder string) {
-	c := &kustomizationCheck{g: g, done: map[string]bool{}}
+func (g *gatherer) kustomize(ctx context.Context, folder string) {
+	c := &kustomizationCheck{ctx: ctx, g: g, done: map[string]bool{}}
 	before := len(g.findings)
 	c.folder(folder, diag.Range{Start: diag.Pos{File: folder}})
 	if len(g.findings) > before {
 		return
 	}
 	disk := limitedDisk{filesys.MakeFsOnDisk(), g.max}
-	rendered, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(disk, folder)
-	if err != nil {
-		g.fail(folder, "input/kustomize", "the kustomization cannot be built: %s", oneLine(err))
-		return
-	}
-	data, err := rendered.AsYaml()
-	if err != nil {
-		g.fail(folder, "input/kustomize", "what the kustomization renders cannot be written as YAML: %s", oneLine(err))
+	data, err := orEnded(ctx, func() ([]byte, error) {
+		rendered, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(disk, folder)
+		if err != nil {
+			return nil, err
+		}
+		return rendered.AsYaml()
+	})
+	switch {
+	case ctx.Err() != nil:
+		return // Read says so
+	case err != nil:
+		at := placeOf(folder, err.Error())
+		g.fail(at.File, "input/kustomize", "the kustomization cannot be built: %s", withoutGo(err.Error()))
 		return
 	}
 	g.files = append(g.files, &File{Name: folder, Data: data, rendered: true})
 }
-
-func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
 // limitedDisk is a disk that does not hand out files beyond a size.
 type limitedDisk struct {
@@ -54,7 +58,11 @@ type limitedDisk struct {
 
 // ReadFile implements filesys.FileSystem.
 func (d limitedDisk) ReadFile(name string) ([]byte, error) {
-	if info, err := os.Stat(name); err == nil && info.Size() > d.max {
+	info, err := os.Stat(name)
+	if err == nil && irregular(info.Mode()) != "" {
+		return nil, fmt.Errorf("%s is %s, not a file", name, irregular(info.Mode()))
+	}
+	if err == nil && info.Size() > d.max {
 		return nil, fmt.Errorf("%s has more than %s; allow more with --max-file-size", name, size(d.max))
 	}
 	return d.FileSystem.ReadFile(name)
@@ -63,7 +71,8 @@ func (d limitedDisk) ReadFile(name string) ([]byte, error) {
 // kustomizationCheck walks a kustomization before it is built: what kustomize
 // would fetch from the network, and cycles, are reported with their place.
 type kustomizationCheck struct {
-	g *gatherer
+	ctx context.Context //nolint:containedctx // it is that of the one walk
+	g   *gatherer
 	// stack are the folders that lead to the present one, with their names as
 	// the user wrote them; done are those that were checked.
 	stack []string
@@ -116,7 +125,7 @@ func (c *kustomizationCheck) fail(at diag.Range, rule, message string) {
 // file checks what one kustomization.yaml names.
 func (c *kustomizationCheck) file(folder, path string) {
 	inner := &gatherer{max: c.g.max}
-	inner.file(path, false)
+	inner.file(c.ctx, path, false)
 	c.g.findings = append(c.g.findings, inner.findings...)
 	if len(inner.files) == 0 {
 		return
@@ -138,6 +147,7 @@ func (c *kustomizationCheck) file(folder, path string) {
 		return
 	}
 	t := text{f, doc}
+	c.fields(t, root)
 	c.remote(t, root)
 	for _, key := range []string{"resources", "bases", "components"} {
 		list := root.Get(key)
@@ -160,6 +170,8 @@ func (c *kustomizationCheck) file(folder, path string) {
 				c.fail(at, "input/not-found", fmt.Sprintf("there is no file or folder %q", name))
 			case info.IsDir():
 				c.folder(target, at)
+			case irregular(info.Mode()) != "":
+				c.fail(at, "input/unreadable", fmt.Sprintf("%q is %s, not a file", name, irregular(info.Mode())))
 			}
 		}
 	}

@@ -100,25 +100,85 @@ func Read(ctx context.Context, in Input, o Options) (*Set, diag.Findings) {
 	set := &Set{Files: g.files}
 	findings := g.findings
 
+	// One document of many megabytes takes longer than somebody waits who has asked
+	// for an end.
+	results, _ := orEnded(ctx, func() ([]result, error) { return readFiles(ctx, g.files, o), nil }) // ctx speaks for itself
+	for _, r := range results {
+		set.Workloads = append(set.Workloads, r.workloads...)
+		set.Others = append(set.Others, r.others...)
+		findings = append(findings, r.findings...)
+	}
+	findings = append(findings, set.duplicates()...)
+	if err := ctx.Err(); err != nil {
+		findings = append(findings, diag.Finding{Rule: "input/interrupted", Severity: diag.Error, Message: fmt.Sprintf("reading the manifests was interrupted: %v", err)})
+	}
+	return set, findings.Sort()
+}
+
+// CheckText says what is wrong with a text of YAML or JSON documents, wherever it
+// came from; file names it.
+func CheckText(file string, data []byte) diag.Findings {
+	f := &File{Name: file, Data: data}
+	if p := yamldoc.CheckText(data); p != nil {
+		return diag.Findings{f.finding(p, "input/not-text")}
+	}
+	var findings diag.Findings
+	for _, d := range yamldoc.Split(data) {
+		_, problems := d.Decode()
+		for _, p := range problems {
+			findings = append(findings, f.finding(p, "input/invalid-yaml"))
+		}
+	}
+	return findings
+}
+
+// duplicates warns of objects that are there twice: whoever applies both ends up
+// with the one that comes last.
+func (s *Set) duplicates() diag.Findings {
+	first := map[string]Source{}
+	var findings diag.Findings
+	look := func(group, kind, namespace, name string, object map[string]any, source Source) {
+		if meta, _ := object["metadata"].(map[string]any); meta["name"] == nil {
+			return // the API server makes the name up
+		}
+		key := group + "/" + kind + " " + namespace + "/" + name
+		before, ok := first[key]
+		if !ok {
+			first[key] = source
+			return
+		}
+		if namespace != "" {
+			name = namespace + "/" + name
+		}
+		findings = append(findings, diag.Finding{
+			Rule: "input/duplicate", Severity: diag.Warning, Range: source.At(), Subject: kind + " " + name,
+			Message: "it is there twice, and of two the last one counts where both are applied; keep one",
+			Related: []diag.Related{{Range: before.At(), Message: "the first"}},
+		})
+	}
+	for _, w := range s.Workloads {
+		look(w.Group, w.Kind, w.Namespace, w.Name, w.Object, w.Source)
+	}
+	for _, o := range s.Others {
+		look(o.Group, o.Kind, o.Namespace, o.Name, o.Object, o.Source)
+	}
+	return findings
+}
+
+// readFiles reads all documents of the files.
+func readFiles(ctx context.Context, files []*File, o Options) []result {
+	var results []result
 	var texts []text
-	for _, f := range g.files {
+	for _, f := range files {
 		if p := yamldoc.CheckText(f.Data); p != nil {
-			findings = append(findings, f.finding(p, "input/not-text"))
+			results = append(results, result{findings: diag.Findings{f.finding(p, "input/not-text")}})
 			continue
 		}
 		for _, d := range yamldoc.Split(f.Data) {
 			texts = append(texts, text{f, d})
 		}
 	}
-	for _, r := range readTexts(ctx, texts, o) {
-		set.Workloads = append(set.Workloads, r.workloads...)
-		set.Others = append(set.Others, r.others...)
-		findings = append(findings, r.findings...)
-	}
-	if err := ctx.Err(); err != nil {
-		findings = append(findings, diag.Finding{Rule: "input/interrupted", Severity: diag.Error, Message: fmt.Sprintf("reading the manifests was interrupted: %v", err)})
-	}
-	return set, findings.Sort()
+	return append(results, readTexts(ctx, texts, o)...)
 }
 
 // text is one document of a file.

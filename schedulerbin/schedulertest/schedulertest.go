@@ -1,6 +1,9 @@
 // Package schedulertest runs the real scheduler with our plugins in a test, on a
 // fake API server: queue, hints, framework and binding are upstream's. Only tests
 // import it.
+//
+// It must not know what a plugin decides, and copies no rule of upstream's: what it
+// asserts is where pods end up.
 package schedulertest
 
 import (

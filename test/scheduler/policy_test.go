@@ -299,7 +299,7 @@ func (l *lab) compile() (*compiler.Plan, []*workload.Workload) {
 	if findings.HasErrors() {
 		l.Fatal(findings)
 	}
-	files, findings := emit.Manifests(plan, set, []string{"-"}, true)
+	files, findings := emit.Manifests(l.Context(), plan, set, []string{"-"}, true)
 	if findings.HasErrors() {
 		l.Fatal(findings)
 	}

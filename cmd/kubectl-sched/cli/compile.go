@@ -214,7 +214,7 @@ func (o *compileOptions) Run(ctx context.Context) error {
 		}
 		return o.writePlans(plans)
 	}
-	outcomes, fs := o.outcomes(plans)
+	outcomes, fs := o.outcomes(ctx, plans)
 	if err := o.app.failOn(append(findings, fs...).Sort()); err != nil {
 		return err
 	}

@@ -49,11 +49,11 @@ func (c outcome) same(other outcome) bool {
 
 // outcomes renders the plans and joins those that come out the same, though
 // they may differ in what is not written (such as what is asked of nodes).
-func (o *compileOptions) outcomes(plans []clusterPlan) ([]outcome, diag.Findings) {
+func (o *compileOptions) outcomes(ctx context.Context, plans []clusterPlan) ([]outcome, diag.Findings) {
 	var list []outcome
 	var findings diag.Findings
 	for i, p := range plans {
-		out, fs := o.render(p, i == len(plans)-1)
+		out, fs := o.render(ctx, p, i == len(plans)-1)
 		findings = append(findings, fs...)
 		if i := slices.IndexFunc(list, out.same); i >= 0 {
 			list[i].clusters = append(list[i].clusters, out.clusters...)
@@ -66,7 +66,7 @@ func (o *compileOptions) outcomes(plans []clusterPlan) ([]outcome, diag.Findings
 
 // render writes one plan out in memory; the manifests need not be kept for another
 // if it is the last.
-func (o *compileOptions) render(p clusterPlan, last bool) (outcome, diag.Findings) {
+func (o *compileOptions) render(ctx context.Context, p clusterPlan, last bool) (outcome, diag.Findings) {
 	out := outcome{clusters: slices.Clone(p.Clusters), plan: p}
 	set := o.pipeline.set
 	format, plan := o.formatFor(p), forManifests(p.Plan, p.Surface)
@@ -87,7 +87,7 @@ func (o *compileOptions) render(p clusterPlan, last bool) (outcome, diag.Finding
 		return out, nil
 	}
 	if format == formatComponent {
-		files, findings := emit.Component(plan, set)
+		files, findings := emit.Component(ctx, plan, set)
 		out.files = files
 		return out, findings
 	}
@@ -104,11 +104,11 @@ func (o *compileOptions) render(p clusterPlan, last bool) (outcome, diag.Finding
 		return out, nil
 	}
 	if o.pipeline.live {
-		text, findings := emit.LiveManifests(plan)
+		text, findings := emit.LiveManifests(ctx, plan)
 		out.files = []emit.File{{Name: emit.StreamFile, After: text}}
 		return out, findings
 	}
-	files, findings := emit.Manifests(plan, set, o.pipeline.manifests.input.Files, last)
+	files, findings := emit.Manifests(ctx, plan, set, o.pipeline.manifests.input.Files, last)
 	out.files = files
 	return out, findings
 }
@@ -143,7 +143,7 @@ func (o *compileOptions) write(ctx context.Context, outcomes []outcome) error {
 	case o.format == formatComponent && len(out.files) > 1:
 		return usageError{fmt.Errorf("the Component has a second file, %s; give --output-dir", out.files[1].Name)}
 	}
-	return out.stream(o.app.Out)
+	return o.app.write(ctx, out.stream)
 }
 
 // describe names the clusters of each outcome: "a, b / c".
@@ -258,7 +258,7 @@ func (o *compileOptions) replace(ctx context.Context, files []emit.File, folders
 		}
 	}
 	if err := emit.Replace(ctx, o.disk, changed); err != nil {
-		return err
+		return notWritten(ctx, err)
 	}
 	for _, f := range changed {
 		fmt.Fprintf(o.app.Out, "%s %s\n", f.Path, verbFor(f))
@@ -291,4 +291,12 @@ func verbFor(f emit.File) string {
 		return "deleted"
 	}
 	return "updated"
+}
+
+// notWritten is the finding on files that could not be written.
+func notWritten(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return err
+	}
+	return diag.Findings{{Rule: "output/file", Severity: diag.Error, Message: err.Error()}}
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -104,10 +105,23 @@ func (o *diffOptions) inCluster(ctx context.Context, live *livePlan, findings di
 	applier.ForceConflicts, applier.ChangeScope, applier.SkipOwned = o.flags.force, o.flags.changeScope, o.flags.skipOwned
 	changes, fs, err := applier.Prepare(ctx, live.request())
 	findings = append(findings, fs...)
-	if err != nil || findings.HasErrors() {
+	if err != nil || changes == nil {
 		return o.app.stop(findings, err)
 	}
-	o.app.printFindings(findings.Sort())
+	if !findings.HasErrors() {
+		o.app.printFindings(findings.Sort())
+		return o.show(ctx, live, changes)
+	}
+	// What cannot be applied does not hide what can: it comes after it.
+	var exit exitError
+	if err := o.show(ctx, live, changes); err != nil && !errors.As(err, &exit) {
+		return o.app.stop(findings, err)
+	}
+	return o.app.stop(findings, nil)
+}
+
+// show shows what would change; the error is the exit code.
+func (o *diffOptions) show(ctx context.Context, live *livePlan, changes *apply.ChangeSet) error {
 	if format := report.Format(o.flags.output); format == report.JSON || format == report.YAML {
 		if err := report.Changes(o.app.Out, format, live.name(), changes); err != nil || changes.Empty() {
 			return err

@@ -4,8 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"net"
+	"net/url"
+	"os"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/kubectl-sched/kubectl-sched/internal/apply"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
@@ -60,10 +66,32 @@ func (a *app) exit(cmd *cobra.Command, err error) int {
 		a.printFindings(findings)
 	case errors.As(err, &usage):
 		a.complain("error: %v\nSee '%s --help' for usage.", usage.error, cmd.CommandPath())
-	default:
+	case errors.Is(err, context.Canceled):
 		a.complain("error: %v", err)
+	default:
+		a.printFindings(diag.Findings{findingOf(err)})
 	}
 	return exitFailure
+}
+
+// findingOf makes a finding of an error that nothing nearer to its cause has made
+// one of, so that all that a user must mend is said in the same way.
+func findingOf(err error) diag.Finding {
+	f := diag.Finding{Rule: "command/failed", Severity: diag.Error, Message: err.Error()}
+	var (
+		status  apierrors.APIStatus
+		request *url.Error
+		dial    *net.OpError
+		file    *fs.PathError
+		link    *os.LinkError
+	)
+	switch {
+	case errors.As(err, &status), errors.As(err, &request), errors.As(err, &dial), clientcmd.IsConfigurationInvalid(err), clientcmd.IsContextNotFound(err), clientcmd.IsEmptyConfig(err):
+		f.Rule = "input/cluster"
+	case errors.As(err, &file), errors.As(err, &link):
+		f.Rule = "output/file"
+	}
+	return f
 }
 
 // interrupted returns the error to print of a command that the user's own signal

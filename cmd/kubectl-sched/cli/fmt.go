@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kubectl-sched/kubectl-sched/compiler/emit"
+	"github.com/kubectl-sched/kubectl-sched/internal/workload"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 	"github.com/kubectl-sched/kubectl-sched/policy/load"
 )
@@ -92,7 +93,7 @@ func (o *fmtOptions) Run(ctx context.Context) error {
 		edits[i] = emit.File{Name: f.File, Path: f.Path, Root: f.Root, Before: f.Before, After: f.After}
 	}
 	if err := emit.Replace(ctx, emit.OS{}, edits); err != nil {
-		return err
+		return notWritten(ctx, err)
 	}
 	for _, f := range changed {
 		fmt.Fprintln(o.app.Out, f.File)
@@ -104,7 +105,7 @@ func (o *fmtOptions) formatted(ctx context.Context) ([]load.Formatted, diag.Find
 	if o.paths[0] != stdinName {
 		return load.FormatAll(ctx, load.Options{Paths: o.paths})
 	}
-	text, err := io.ReadAll(io.LimitReader(o.app.In, load.MaxFile+1))
+	text, err := workload.ReadAll(ctx, io.LimitReader(o.app.In, load.MaxFile+1))
 	if err == nil && len(text) > load.MaxFile {
 		err = fmt.Errorf("more than %d bytes", load.MaxFile)
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -70,8 +71,16 @@ func (o *fnOptions) Validate() error { return nil }
 
 // Run implements options.
 func (o *fnOptions) Run(ctx context.Context) error {
-	stream := &kio.ByteReadWriter{Reader: o.app.In, Writer: o.app.Out, KeepReaderAnnotations: true}
-	err := framework.Execute(framework.ResourceListProcessorFunc(func(list *framework.ResourceList) error {
+	text, err := workload.ReadAll(ctx, o.app.In)
+	if err != nil {
+		return fmt.Errorf("read the ResourceList: %w", err)
+	}
+	o.app.texts[stdinName] = text
+	if findings := workload.CheckText(stdinName, text); findings.HasErrors() {
+		return o.app.failOn(findings.Sort())
+	}
+	stream := &kio.ByteReadWriter{Reader: bytes.NewReader(text), Writer: o.app.Out, KeepReaderAnnotations: true}
+	err = framework.Execute(framework.ResourceListProcessorFunc(func(list *framework.ResourceList) error {
 		return o.process(ctx, list)
 	}), stream)
 	var results framework.Results
@@ -126,7 +135,7 @@ func (o *fnOptions) process(ctx context.Context, list *framework.ResourceList) e
 	if findings.HasErrors() {
 		return addResults(list, inline.rename(findings.Sort()), items)
 	}
-	written, fs := emit.Write(plan, items.workloads, workload.Stamp{})
+	written, fs := emit.Write(ctx, plan, items.workloads, workload.Stamp{})
 	findings = append(findings, fs...)
 	if findings.HasErrors() {
 		return addResults(list, inline.rename(findings.Sort()), items)

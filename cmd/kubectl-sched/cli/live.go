@@ -121,7 +121,7 @@ func (p *pipeline) compileLive(ctx context.Context, placement *policy.Placement,
 	if findings.HasErrors() {
 		return nil, findings, nil
 	}
-	plan, fs := compiler.Compile(compiler.Request{
+	plan, fs := compiler.CompileContext(ctx, compiler.Request{
 		Placement: placement, Workloads: workloads, Capabilities: caps, Surface: step.Surface, Set: set.Label(), Now: p.app.now(),
 	})
 	findings = append(findings, fs...)
@@ -225,7 +225,10 @@ func openSet(ctx context.Context, config *genericclioptions.ConfigFlags, set app
 		return nil, nil, err
 	}
 	if !state.Exists() {
-		return nil, nil, fmt.Errorf("there is no set %q in namespace %q; if its state is kept in another namespace, name that with --set-namespace", set.Name, set.Namespace)
+		return nil, nil, diag.Findings{{
+			Rule: "apply/no-set", Severity: diag.Error, Message: fmt.Sprintf("there is no set %q in namespace %q", set.Name, set.Namespace),
+			Fix: &diag.Fix{Message: "if its state is kept in another namespace, name that with --set-namespace"},
+		}}
 	}
 	return client, state, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/kubectl-sched/kubectl-sched/internal/apply"
 	"github.com/kubectl-sched/kubectl-sched/internal/report"
@@ -37,6 +38,10 @@ func (r *liveRun) run(ctx context.Context, changes *apply.ChangeSet, options app
 	defer r.progress.end()
 	r.applier.Progress = r.progress.hear
 	options.MaxUnavailable, options.RolloutTimeout, options.HistoryLimit = r.flags.maxWorkloads, r.flags.timeout, r.flags.historyLimit
+	options.Settle = settleTime
+	if r.flags.wait {
+		options.Settle = max(settleTime, r.flags.timeout)
+	}
 	outcome, findings, err := r.applier.Run(ctx, changes, options)
 	r.progress.end()
 	r.app.printFindings(findings.Sort())
@@ -63,6 +68,10 @@ func (r *liveRun) run(ctx context.Context, changes *apply.ChangeSet, options app
 	}
 	return nil
 }
+
+// settleTime is how long a run that need not wait for rollouts waits all the same
+// before it leaves to a later one what pods of an old revision still need.
+const settleTime = 10 * time.Second
 
 // wait waits for what the run has set off, and prints what is wrong with it.
 func (r *liveRun) wait(ctx context.Context, changes *apply.ChangeSet) (diag.Findings, error) {
@@ -92,6 +101,8 @@ func (r *liveRun) finish(ctx context.Context, changes *apply.ChangeSet, outcome 
 	switch {
 	case refused:
 		r.app.say(r.app.Out, "set %s is at revision %d, and some of it was refused: %s", changes.Set.Name, outcome.Revision, counts(outcome))
+	case options.Forget && outcome.InUse > 0:
+		r.app.say(r.app.Out, "set %s is taken out but for what pods still need: %s, %d still in use; run the command again when that is over", changes.Set.Name, counts(outcome), outcome.InUse)
 	case options.Forget:
 		r.app.say(r.app.Out, "set %s deleted: %s", changes.Set.Name, counts(outcome))
 	case outcome.Unchanged && outcome.Revision == 0:

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -80,6 +81,19 @@ func (t texts) source() func(string) ([]byte, bool) {
 			read[name] = data
 		}
 		return data, data != nil
+	}
+}
+
+// write calls write with standard output; it ends when ctx does, even if nobody
+// reads.
+func (a *app) write(ctx context.Context, write func(io.Writer) error) error {
+	done := make(chan error, 1)
+	go func() { done <- write(a.Out) }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 

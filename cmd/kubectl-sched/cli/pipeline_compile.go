@@ -70,8 +70,8 @@ func (p *pipeline) compileFor(ctx context.Context, placement *policy.Placement, 
 		Installing:   p.installing,
 		Now:          p.app.now(),
 	}
-	plan, fs := compiler.Compile(request)
-	if p.judge != nil {
+	plan, fs := compiler.CompileContext(ctx, request)
+	if p.judge != nil && ctx.Err() == nil {
 		fs = append(fs, p.judge(request, plan)...)
 	}
 	return plan, append(findings, fs...)

@@ -7,7 +7,8 @@
 // feature gates follow from what the API server serves, and informers have to be
 // prepared before the scheduler is made.
 //
-// It is the only package beside the sandbox that may import cmd/kube-scheduler.
+// It is the only package beside the sandbox that may import cmd/kube-scheduler. It
+// must not know what any plugin does, nor policies and how they are compiled.
 package cli
 
 import (

@@ -2,7 +2,7 @@
 // its own code and without a server, for tests: thousands of pods a second, and
 // with the cost that the server would count.
 //
-// It knows nothing of how policies come about, nor of the rest of the admission
+// It must not know how policies come about, nor of the rest of the admission
 // chain: defaults, other plugins and webhooks.
 package admissiontest
 

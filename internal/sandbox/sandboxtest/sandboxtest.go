@@ -10,6 +10,9 @@
 //
 // Tests that share one keep to namespaces and node names of their own. A test
 // that kills parts or counts nodes takes one for itself, with ForTest.
+//
+// The package must not know what the tests do in it, and nothing but tests may
+// import it.
 package sandboxtest
 
 import (

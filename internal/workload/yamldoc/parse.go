@@ -68,6 +68,49 @@ func (d Doc) syntaxProblem(err error) *Problem {
 	p := &Problem{Line: d.Line, Message: "this is not YAML: " + strings.TrimSpace(m[2])}
 	if n, err := strconv.Atoi(m[1]); err == nil {
 		p.Line = d.Line + n - 1
+		d.place(p, n)
 	}
 	return p
+}
+
+// The parser names the line where what it was parsing began, and no column. What
+// is wrong is where the document stops being YAML: the first line that the lines
+// before it can do without.
+const (
+	// placed is how long a document may be, in bytes, for that to be looked for.
+	placed = 256 << 10
+	// placeLines is how far behind the parser's line it is looked for.
+	placeLines = 200
+)
+
+func (d Doc) place(p *Problem, reported int) {
+	lines := bytes.SplitAfter(d.Text(), []byte("\n"))
+	at := reported
+	if len(d.Text()) <= placed {
+		end := 0
+		for i := range min(reported-1, len(lines)) {
+			end += len(lines[i])
+		}
+		for n := reported; n <= min(len(lines), reported+placeLines); n++ {
+			end += len(lines[n-1])
+			if parses(d.Text()[:end]) {
+				at = n + 1
+			}
+		}
+	}
+	if at > len(lines) || len(bytes.TrimSpace(lines[at-1])) == 0 {
+		at = min(reported, len(lines))
+	}
+	if at < 1 {
+		return
+	}
+	line := lines[at-1]
+	column := len(line) - len(bytes.TrimLeft(line, " ")) + 1
+	p.Line, p.Column = d.Line+at-1, column
+}
+
+func parses(text []byte) (ok bool) {
+	defer func() { ok = recover() == nil && ok }()
+	var n yaml.Node
+	return yaml.Unmarshal(text, &n) == nil
 }

@@ -166,17 +166,22 @@ func TestProblems(t *testing.T) {
 		bomb += string(c) + ": &" + string(c) + " [" + strings.Repeat("*"+p+",", 9) + "*" + p + "]\n"
 	}
 	for src, want := range map[string]string{
-		"a: 1\nb: 2\na: 3\n":                  `line 3, column 1: the key "a" is there twice; the second one would win`,
-		"x: 1\n---\né: {b: 1, b: 2}\n":        `line 3, column 12: the key "b" is there twice; the second one would win`,
-		"x: 1\n---\na: [\n":                   "line 3: this is not YAML: did not find expected node content",
-		"a: &x [*x]\n":                        `line 1, column 8: the anchor "x" contains itself`,
-		"{\"a\": 1,\n \"a\": 2}":              `line 2, column 2: the key "a" is there twice; the second one would win`,
-		"a: .nan\n":                           `line 1, column 4: ".nan" is a number that JSON does not have`,
-		"? [a]\n: 1\n":                        `line 1, column 3: a key must be a string`,
-		bomb:                                  "line 5, column 4: the aliases of this document stand for more than 1000000 values; write them out",
-		strings.Repeat("[", 20000):            "line 1: this is not YAML: exceeded max depth of 10000",
-		"<<: 3\n":                             "line 1, column 5: a merge key takes a map or a list of maps",
-		strings.Repeat("{\"a\":", 5000) + "1": "line 1: this is not YAML: did not find expected ',' or '}'",
+		"a: 1\nb: 2\na: 3\n":           `line 3, column 1: the key "a" is there twice; the second one would win`,
+		"x: 1\n---\né: {b: 1, b: 2}\n": `line 3, column 12: the key "b" is there twice; the second one would win`,
+		"x: 1\n---\na: [\n":            "line 3, column 1: this is not YAML: did not find expected node content",
+		// The parser names the line where the map began.
+		"a:\n  b:\n    c: 1\n    d: 2\n      e: foo\n    f: 3\n": "line 5, column 7: this is not YAML: mapping values are not allowed in this context",
+		"a:\n  b:\n    c:\n      d: 1\n     e: foo\n  f: 3\n":    "line 5, column 6: this is not YAML: did not find expected key",
+		"a:\n- x: 1\n  y: 2\n z: 3\n":                            "line 4, column 2: this is not YAML: did not find expected key",
+		"a:\n  b: 1\n\tc: 2\n":                                   "line 3, column 1: this is not YAML: found a tab character that violates indentation",
+		"a: &x [*x]\n":                                           `line 1, column 8: the anchor "x" contains itself`,
+		"{\"a\": 1,\n \"a\": 2}":                                 `line 2, column 2: the key "a" is there twice; the second one would win`,
+		"a: .nan\n":                                              `line 1, column 4: ".nan" is a number that JSON does not have`,
+		"? [a]\n: 1\n":                                           `line 1, column 3: a key must be a string`,
+		bomb:                                                     "line 5, column 4: the aliases of this document stand for more than 1000000 values; write them out",
+		strings.Repeat("[", 20000):                               "line 1: this is not YAML: exceeded max depth of 10000",
+		"<<: 3\n":                                                "line 1, column 5: a merge key takes a map or a list of maps",
+		strings.Repeat("{\"a\":", 5000) + "1":                    "line 1, column 1: this is not YAML: did not find expected ',' or '}'",
 	} {
 		var got []string
 		for _, d := range Split([]byte(src)) {

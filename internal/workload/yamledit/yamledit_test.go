@@ -243,7 +243,7 @@ func TestApplyErrors(t *testing.T) {
 	}{
 		{"a: 1\n", `line 1: a.b: "b" leads into a number, not a map`, 0, setAt("x", "a", "b")},
 		{"a: []\n", "line 1: a[1]: the index 1 is out of range: the list has 0 elements", 0, setAt("x", "a", 1)},
-		{"a: [\n", "line 1: this is not YAML: did not find expected node content", 0, setAt("x", "a")},
+		{"a: [\n", "line 1, column 1: this is not YAML: did not find expected node content", 0, setAt("x", "a")},
 		{"a: 1\na: 2\n", `line 2, column 1: the key "a" is there twice; the second one would win`, 0, setAt("x", "a")},
 		{"a: 1\n", "there is no document 3 among 1", 3, setAt("x", "a")},
 		{"# nothing\n", "line 1: the document is empty", 0, setAt("x", "a")},

@@ -18,6 +18,9 @@
 //
 // The counts live in memory. After a restart or a change of leader every node
 // starts at zero, which costs at most a few placements on a hot node.
+//
+// The package must not know policies, the compiler that writes what pods say, or how
+// the caches come to be warm.
 package cachelocality
 
 import (

@@ -6,7 +6,8 @@
 //     that the scheduler could only fail on: while the group's priority is not
 //     visible in the scheduler's cache, and while members contradict each other;
 //   - Reserve, to count how many members a trial of the whole group places, to give
-//     up what was held for a gang that is placed, and to let go the waiting siblings of a member that is lost;
+//     up what was held for a gang that is placed, and to let go the waiting siblings
+//     of a member that is lost;
 //   - Permit, to end a wait after the gang's own timeout: upstream's is a constant
 //     of 5 minutes, and the API has no field for it;
 //   - PostBind, to forget the wait;
@@ -15,6 +16,9 @@
 //   - PreFilter and Filter, to keep other pods off the seats, and nothing else:
 //     where none are held, which is the rule, PreFilter skips, and no method of the
 //     plugin runs for a node; SignPlugin, so that equal pods stay equal.
+//
+// The package must not know where groups come from (podgroup does), and must not
+// decide whether a gang fits.
 package gang
 
 import (

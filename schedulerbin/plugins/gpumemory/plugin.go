@@ -16,6 +16,9 @@
 //   - SignPod: pods that ask for the same are the same.
 //   - EventsToRegister wakes a pod where a pod with GPU memory goes, or a node says
 //     that it has other memory.
+//
+// The package must not know policies, the compiler that writes what pods ask for, or
+// the driver that carries out what it decides.
 package gpumemory
 
 import (

@@ -1,5 +1,7 @@
 // Command kubectl is upstream's kubectl at the Kubernetes minor that the plugin
 // is built against: the baseline for how fast a command starts.
+//
+// It must not know anything of the plugin.
 package main
 
 import (
