@@ -46,7 +46,7 @@ func misfits(value any, t reflect.Type, path []string) []misfit {
 			return here("a map")
 		}
 		for _, name := range sortedKeys(m) {
-			element := t
+			var element reflect.Type
 			if t.Kind() == reflect.Map {
 				element = t.Elem()
 			} else if element = fieldType(t, name); element == nil {

@@ -19,10 +19,10 @@ func TestPodGroupsComeAndGo(t *testing.T) {
 	t.Parallel()
 	l := newLab(t).serve("scheduling.x-k8s.io", "v1alpha1", podGroup)
 	a := l.applier(nil)
-	group := func(name string, min int64) *unstructured.Unstructured {
+	group := func(name string, members int64) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": podGroup,
-			"metadata": map[string]any{"namespace": l.namespace, "name": name}, "spec": map[string]any{"minMember": min},
+			"metadata": map[string]any{"namespace": l.namespace, "name": name}, "spec": map[string]any{"minMember": members},
 		}}
 	}
 	groups := l.client.Dynamic.Resource(schema.GroupVersionResource{Group: "scheduling.x-k8s.io", Version: "v1alpha1", Resource: "podgroups"}).Namespace(l.namespace)

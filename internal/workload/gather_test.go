@@ -48,8 +48,7 @@ func TestReadWhatIsNoFile(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// A socket's name must be short.
-	short, err := os.MkdirTemp("", "s")
+	short, err := os.MkdirTemp("", "s") //nolint:usetesting // a socket's name must be shorter than a test's folder
 	if err != nil {
 		t.Fatal(err)
 	}
