@@ -36,6 +36,10 @@ scheduler: ## build the bundled scheduler into bin/
 demo: build sandbox ## the main job on a real API server, step by step; ends by itself
 	@test/demo/demo.sh
 
+.PHONY: run-it-yourself
+run-it-yourself: sandbox ## a scheduler plugin in five steps: Filter, Score, weight, and a slow Filter
+	@examples/run-it-yourself/run.sh
+
 .PHONY: test
 test: sandbox scheduler ## everything that CI holds the project to (first time about 35 minutes, then 20)
 	@test/run.sh

@@ -21,5 +21,8 @@ go test -race -short -timeout 15m ./policy/load ./internal/workload/... ./compil
 echo "== real: against API servers on loopback"
 go test -p 1 -timeout 25m $real
 
+echo "== examples that are scripts"
+examples/run-it-yourself/run.sh
+
 echo "== fuzz smoke"
 test/fuzz.sh 3s

@@ -25,8 +25,8 @@ const componentHeader = "# Written by kubectl sched compile from the placement p
 	"# \"components\" in a kustomization whose \"resources\" are what was compiled.\n"
 
 // Component returns a kustomize Component that gives the workloads of the set
-// the plan's placement: its kustomization file, and the file of the objects
-// that the plan makes if there are any. Each workload has an explicit target, by
+// the plan's placement: its kustomization file, and the files of the
+// objects that the plan makes, and of where they are named, if there are any. Each workload has an explicit target, by
 // its name in the input, and each list of its placement is set as a whole, since
 // neither a strategic merge nor appending keeps such lists right. Names and
 // namespaces that a kustomization above changes are no matter: a Component
@@ -48,6 +48,14 @@ func Component(ctx context.Context, plan *compiler.Plan, set *workload.Set) ([]F
 	if objects != nil {
 		component.Resources = []string{ObjectsFile}
 		files = append(files, File{Name: ObjectsFile, After: objects})
+	}
+	named, err := podGroupReferences(plan)
+	if err != nil {
+		return nil, append(findings, finding("input/encode", ReferencesFile, err.Error()))
+	}
+	if named != nil {
+		component.Configurations = []string{ReferencesFile}
+		files = append(files, File{Name: ReferencesFile, After: named})
 	}
 	for i, w := range set.Workloads {
 		if written[i] == nil || len(written[i].Edits) == 0 || ctx.Err() != nil {
@@ -79,7 +87,9 @@ type kustomization struct {
 	APIVersion string   `json:"apiVersion"`
 	Kind       string   `json:"kind"`
 	Resources  []string `json:"resources,omitempty"`
-	Patches    []patch  `json:"patches,omitempty"`
+	// Configurations are files that say where objects are named.
+	Configurations []string `json:"configurations,omitempty"`
+	Patches        []patch  `json:"patches,omitempty"`
 	// GeneratorOptions is set, and empty, in a Component that does nothing:
 	// kustomize refuses one that says nothing.
 	GeneratorOptions *struct{} `json:"generatorOptions,omitempty"`

@@ -27,16 +27,18 @@ import (
 	"k8s.io/component-base/version/verflag"
 	"k8s.io/kubernetes/cmd/kube-scheduler/app"
 	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
+
+	"github.com/kubectl-sched/kubectl-sched/schedulerbin/registry"
 )
 
 // Name is the name of the command, of its lease, and of what its events are
 // reported by.
 const Name = "placement-scheduler"
 
-// NewCommand returns the command.
-func NewCommand() *cobra.Command {
+// NewCommand returns the command, with plugins of one's own beside the bundled ones.
+func NewCommand(own ...registry.Plugin) *cobra.Command {
 	opts := options.NewOptions()
-	extra := &extraOptions{}
+	extra := &extraOptions{own: own}
 	command := &cobra.Command{
 		Use:   Name,
 		Short: "kube-scheduler with the plugins of kubectl sched",

@@ -18,12 +18,15 @@ import (
 	schedulerconfig "k8s.io/kubernetes/cmd/kube-scheduler/app/config"
 
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/gates"
+	"github.com/kubectl-sched/kubectl-sched/schedulerbin/registry"
 )
 
 // extraOptions are what the command has beside kube-scheduler's options.
 type extraOptions struct {
 	// gates has the leader open scheduling gates of ours.
 	gates bool
+	// own are the plugins of whoever built the command.
+	own []registry.Plugin
 }
 
 func (o *extraOptions) addTo(flags *pflag.FlagSet) {

@@ -50,7 +50,7 @@ func setup(ctx context.Context, opts *options.Options, extra *extraOptions) (*sc
 	if err != nil {
 		return nil, nil, err
 	}
-	plugins := registry.Bundled()
+	plugins := append(registry.Bundled(), extra.own...)
 	var engine *podgroup.Engine
 	if groups.enabled() {
 		if engine, err = newEngine(ctx, prepared, groups); err != nil {
