@@ -41,7 +41,7 @@ run-it-yourself: sandbox ## a scheduler plugin in five steps: Filter, Score, wei
 	@examples/run-it-yourself/run.sh
 
 .PHONY: test
-test: sandbox scheduler ## everything that CI holds the project to (first time about 35 minutes, then 20)
+test: sandbox scheduler ## everything that CI holds the project to (first time about 45 minutes, then 25)
 	@test/run.sh
 
 .PHONY: failover

@@ -8,6 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-sched/kubectl-sched/examples/own-plugin/inventory"
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/registry"
@@ -36,7 +37,7 @@ func start(t *testing.T, args string, objects []runtime.Object) *schedulertest.L
 }
 
 func pod(name string) *v1.Pod {
-	return &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1.PodSpec{Containers: []v1.Container{{Name: "c", Image: "i"}}}}
+	return &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}, Spec: v1.PodSpec{Containers: []v1.Container{{Name: "c", Image: "i"}}}}
 }
 
 // TestRetired holds that pods are kept off retired nodes, that they say why, and

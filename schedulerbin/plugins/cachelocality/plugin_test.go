@@ -237,7 +237,7 @@ func TestUnreadable(t *testing.T) {
 	t.Parallel()
 	lab := start(t, "", node("a", nil, nil))
 	for name, test := range map[string]struct{ value, want string }{
-		"unit":   {"x=12Gigs", `size "12Gigs" of dataset "x" is no quantity above zero`},
+		"unit":   {"x=12Gigs", `"12Gigs" is no quantity above zero`},
 		"zero":   {"x=0", "no quantity above zero"},
 		"mixed":  {"x=1Gi,y", "give all a size or none"},
 		"twice":  {"x=1Gi,x=2Gi", "two sizes"},
