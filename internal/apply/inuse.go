@@ -28,6 +28,8 @@ type user struct {
 	ref string
 	// passing says that the run itself sees to it that it goes, with a rollout.
 	passing bool
+	// placed says that it belongs to a workload that the set places.
+	placed bool
 }
 
 // users maps the names of PriorityClasses, and labels of nodes as "key=value", to
@@ -158,14 +160,18 @@ const settlePoll = 500 * time.Millisecond
 // to), and what stands between them and their pods.
 func (a *Applier) users(ctx context.Context, cs *ChangeSet, planned bool) (*users, error) {
 	found := &users{classes: map[string][]user{}, labels: map[string][]user{}}
-	passing := map[types.UID]bool{}
+	passing, placed := map[types.UID]bool{}, map[types.UID]bool{}
 	for i := range cs.Workloads {
+		placed[types.UID(cs.Workloads[i].Workload.UID)] = true
 		if w := &cs.Workloads[i]; w.Action == Update || w.Action == Withdraw {
 			passing[types.UID(w.Workload.UID)] = replacesAll(w.After)
 		}
 	}
 	visit := func(s cluster.PodSpec) {
-		u := user{ref: s.Ref, passing: slices.ContainsFunc(s.Owners, func(uid types.UID) bool { return passing[uid] })}
+		of := func(workloads map[types.UID]bool) bool {
+			return slices.ContainsFunc(s.Owners, func(uid types.UID) bool { return workloads[uid] })
+		}
+		u := user{ref: s.Ref, passing: of(passing), placed: of(placed)}
 		found.add(u, s.Spec)
 	}
 	var namespaces []string
@@ -200,10 +206,14 @@ func (a *Applier) users(ctx context.Context, cs *ChangeSet, planned bool) (*user
 	return found, nil
 }
 
-// add notes what a pod spec needs.
+// add notes what a pod spec needs. Labels are the pool's, and go with it, whoever
+// else has come to ask for them; for workloads of the set they were there.
 func (f *users) add(u user, spec *corev1.PodSpec) {
 	if spec.PriorityClassName != "" {
 		f.classes[spec.PriorityClassName] = append(f.classes[spec.PriorityClassName], u)
+	}
+	if !u.placed {
+		return
 	}
 	for label := range requiredLabels(spec) {
 		f.labels[label] = append(f.labels[label], u)

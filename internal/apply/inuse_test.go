@@ -197,8 +197,9 @@ func TestARunWaitsForPodsThatItReplaces(t *testing.T) {
 	}
 }
 
-// TestLabelsOutlastThePodsThatRequireThem lets go of a pool whose label a pod still
-// asks of its node.
+// TestLabelsOutlastThePodsThatRequireThem lets go of a pool while pods of an old
+// revision of a workload that the set placed still ask its label of their nodes; a
+// stranger's pod, which asks for it too, keeps nothing.
 func TestLabelsOutlastThePodsThatRequireThem(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
@@ -206,11 +207,30 @@ func TestLabelsOutlastThePodsThatRequireThem(t *testing.T) {
 	l.labelled(l.namespace, nil)
 	effect := l.gpuPool(l.namespace)
 	effect.Taint, effect.Labels = nil, map[string]string{"example.com/class": l.namespace}
-	l.applyNodes(a, effect)
-	pod := l.create(`{apiVersion: v1, kind: Pod, metadata: {name: old}, spec: {nodeSelector: {example.com/class: "` + l.namespace + `"}, containers: [{name: main, image: example.com/main:1}]}}`)
+	l.twoZones()
+	web := l.create(deployment("web", ""))
+	r := l.request(a, matching(func(f *workload.PodFields) { f.NodeSelector = map[string]string{"example.com/class": l.namespace} }, "web"))
+	r.Plan.Nodes = []compiler.NodeEffect{effect}
+	changes, findings, err := a.Prepare(t.Context(), r)
+	if err != nil || findings.HasErrors() {
+		t.Fatal(findings, err)
+	}
+	if _, findings, err := a.Run(t.Context(), changes, RunOptions{}); err != nil || findings.HasErrors() {
+		t.Fatal(findings, err)
+	}
+	asking := func() (n int) {
+		for _, pod := range l.pods("web") {
+			if pod.Spec.NodeSelector["example.com/class"] != "" {
+				n++
+			}
+		}
+		return n
+	}
+	l.eventually("pods ask for the label", func(context.Context) bool { return asking() > 0 })
 	before := l.marks(l.namespace)
-	changes, findings, err := a.PrepareDelete(t.Context(), l.state())
-	if err != nil || len(findings) != 1 || findings[0].Rule != "apply/label-in-use" || !strings.Contains(findings[0].Message, "Pod "+l.namespace+"/old") {
+	web = l.patch(web, types.MergePatchType, `{"spec":{"paused":true}}`, "kubectl-edit")
+	changes, findings, err = a.PrepareDelete(t.Context(), l.state())
+	if err != nil || len(findings) != 1 || findings[0].Rule != "apply/label-in-use" || !strings.Contains(findings[0].Message, l.namespace+"/web") {
 		t.Fatal(findings, err)
 	}
 	if outcome, _, err := a.Run(t.Context(), changes, RunOptions{Forget: true}); err != nil || outcome.InUse != 1 {
@@ -219,13 +239,9 @@ func TestLabelsOutlastThePodsThatRequireThem(t *testing.T) {
 	if after := l.marks(l.namespace); after != before || !l.state().Exists() {
 		t.Errorf("the node has %q, had %q", after, before)
 	}
-	if err := l.client.Kube.CoreV1().Pods(l.namespace).Delete(t.Context(), pod.GetName(), metav1.DeleteOptions{GracePeriodSeconds: new(int64)}); err != nil {
-		t.Fatal(err)
-	}
-	l.eventually("the pod is gone", func(context.Context) bool {
-		_, err := l.client.Kube.CoreV1().Pods(l.namespace).Get(t.Context(), pod.GetName(), metav1.GetOptions{})
-		return apierrors.IsNotFound(err)
-	})
+	l.create(`{apiVersion: v1, kind: Pod, metadata: {name: stranger}, spec: {nodeSelector: {example.com/class: "` + l.namespace + `"}, containers: [{name: main, image: example.com/main:1}]}}`)
+	l.patch(web, types.MergePatchType, `{"spec":{"paused":false}}`, "kubectl-edit")
+	l.eventually("no pod of the workload asks for it", func(context.Context) bool { return asking() == 0 })
 	l.delete(a)
 	if after := l.marks(l.namespace); after == before || l.state().Exists() {
 		t.Errorf("the node still has %q", after)

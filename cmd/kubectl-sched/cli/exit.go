@@ -66,18 +66,21 @@ func (a *app) exit(cmd *cobra.Command, err error) int {
 		a.printFindings(findings)
 	case errors.As(err, &usage):
 		a.complain("error: %v\nSee '%s --help' for usage.", usage.error, cmd.CommandPath())
-	case errors.Is(err, context.Canceled):
-		a.complain("error: %v", err)
 	default:
-		a.printFindings(diag.Findings{findingOf(err)})
+		if f, ok := findingOf(err); ok && !errors.Is(err, context.Canceled) {
+			a.printFindings(diag.Findings{f})
+			break
+		}
+		a.complain("error: %v", err)
 	}
 	return exitFailure
 }
 
-// findingOf makes a finding of an error that nothing nearer to its cause has made
-// one of, so that all that a user must mend is said in the same way.
-func findingOf(err error) diag.Finding {
-	f := diag.Finding{Rule: "command/failed", Severity: diag.Error, Message: err.Error()}
+// findingOf makes a finding of an error about a cluster or a file that nothing nearer
+// to its cause has made one of, so that what a user must mend there is said in the
+// same way; false for others.
+func findingOf(err error) (diag.Finding, bool) {
+	f := diag.Finding{Severity: diag.Error, Message: err.Error()}
 	var (
 		status  apierrors.APIStatus
 		request *url.Error
@@ -90,8 +93,10 @@ func findingOf(err error) diag.Finding {
 		f.Rule = "input/cluster"
 	case errors.As(err, &file), errors.As(err, &link):
 		f.Rule = "output/file"
+	default:
+		return f, false
 	}
-	return f
+	return f, true
 }
 
 // interrupted returns the error to print of a command that the user's own signal

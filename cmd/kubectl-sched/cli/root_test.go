@@ -28,7 +28,7 @@ func TestExit(t *testing.T) {
 		"with a message":    {exitError{code: 3, err: errors.New("no")}, 3, "error: no\n"},
 		"usage":             {usageError{errors.New("give one")}, 2, "error: give one\nSee 'sched --help' for usage.\n"},
 		"findings":          {fmt.Errorf("load: %w", diag.Findings{{Rule: "a/b", Severity: diag.Error, Message: "m"}}), 2, "error: m [a/b]\n\n1 error\n"},
-		"any other":         {errors.New("disk full"), 2, "error: disk full [command/failed]\n\n1 error\n"},
+		"any other":         {errors.New("disk full"), 2, "error: disk full\n"},
 		"a wrapped verdict": {fmt.Errorf("x: %w", exitError{code: 1}), 1, ""},
 	}
 	for name, test := range tests {

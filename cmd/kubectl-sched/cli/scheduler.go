@@ -207,13 +207,17 @@ func (o *installOptions) configure(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	deployed, profiles, wrong := deploy.Configured(data, o.render.Namespace)
+	if wrong == nil {
+		data = deployed // with the lease, which a user need not name
+	}
 	if err := o.app.failOn(profile.Check(name, data)); err != nil {
 		return err
 	}
-	o.render.Config, o.render.Profiles, err = deploy.Configured(data, o.render.Namespace)
-	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
+	if wrong != nil {
+		return fmt.Errorf("%s: %w", name, wrong)
 	}
+	o.render.Config, o.render.Profiles = deployed, profiles
 	return nil
 }
 

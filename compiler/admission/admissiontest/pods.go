@@ -136,9 +136,11 @@ func Comparable(object runtime.Object) map[string]any {
 	slices.SortFunc(spec.Tolerations, func(a, b corev1.Toleration) int { return strings.Compare(a.String(), b.String()) })
 	token := func(name string) bool { return strings.HasPrefix(name, "kube-api-access-") }
 	spec.Volumes = slices.DeleteFunc(spec.Volumes, func(v corev1.Volume) bool { return token(v.Name) })
-	for i := range spec.Containers {
-		mounts := &spec.Containers[i].VolumeMounts
-		*mounts = slices.DeleteFunc(*mounts, func(m corev1.VolumeMount) bool { return token(m.Name) })
+	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+		for i := range containers {
+			mounts := &containers[i].VolumeMounts
+			*mounts = slices.DeleteFunc(*mounts, func(m corev1.VolumeMount) bool { return token(m.Name) })
+		}
 	}
 	out, err := runtime.DefaultUnstructuredConverter.ToUnstructured(spec)
 	if err != nil {
