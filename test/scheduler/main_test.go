@@ -141,6 +141,8 @@ func (p *plane) startScheduler(ctx context.Context) error {
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 clientConnection: {kubeconfig: %q, qps: 500, burst: 1000}
+# So that a test need not wait long for what failed to be tried again.
+podMaxBackoffSeconds: 2
 profiles:
 - schedulerName: %s
   plugins: {multiPoint: {enabled: [{name: Gang}]}}
