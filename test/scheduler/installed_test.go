@@ -135,24 +135,13 @@ func (l *lab) install() *installed {
 	}
 	dir := l.TempDir()
 	kubeconfig := l.kubeconfigOf(ctx, dir)
-	file := filepath.Join(dir, "config.yaml")
-	mounted := l.mounted(ctx, objects) + fmt.Sprintf("clientConnection: {kubeconfig: %q}\n", kubeconfig)
-	if err := os.WriteFile(file, []byte(mounted), 0o600); err != nil {
-		l.Fatal(err)
-	}
 	binary, err := schedulerBinary()
 	if err != nil {
 		l.Fatal(err)
 	}
-	s := &installed{log: filepath.Join(dir, "log")}
-	log, err := os.Create(s.log)
-	if err != nil {
-		l.Fatal(err)
-	}
-	defer log.Close()
-	s.command = exec.Command(binary, "--config="+file, "--secure-port=0", "--v=2")
-	s.command.Stdout, s.command.Stderr = log, log
-	if err := s.command.Start(); err != nil {
+	mounted := l.mounted(ctx, objects) + fmt.Sprintf("clientConnection: {kubeconfig: %q}\n", kubeconfig)
+	s := &installed{log: filepath.Join(dir, "installed.log")}
+	if s.command, err = startProcess(binary, dir, "installed", mounted); err != nil {
 		l.Fatal(err)
 	}
 	l.Cleanup(func() {

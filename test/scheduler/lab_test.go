@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -101,6 +103,31 @@ func (l *lab) clear() {
 // afterwards returns a context for what is also done when the test is over.
 func afterwards() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), patience)
+}
+
+// besides runs a scheduler of the test's own, with the configuration on the sandbox,
+// until the test is over.
+func (l *lab) besides(config string, more ...string) {
+	l.Helper()
+	binary, err := schedulerBinary()
+	if err != nil {
+		l.Fatal(err)
+	}
+	const name = "own"
+	dir := l.TempDir()
+	command, err := startProcess(binary, dir, name, config, more...)
+	if err != nil {
+		l.Fatal(err)
+	}
+	l.Cleanup(func() {
+		if err := command.Process.Kill(); err != nil {
+			l.Error(err)
+		}
+		_ = command.Wait() // killed is how it ends
+		if data, err := os.ReadFile(filepath.Join(dir, name+".log")); err == nil && l.Failed() {
+			l.Logf("the test's own scheduler:\n%s\n%s", config, tail(string(data), 40))
+		}
+	})
 }
 
 // dump shows what a failed test left.

@@ -175,8 +175,8 @@ profiles:
 func (p *plane) log() string { return filepath.Join(p.dir, "main.log") }
 
 // startProcess starts a scheduler with the configuration. What it says goes to a
-// log in dir.
-func startProcess(binary, dir, name, config string) (*exec.Cmd, error) {
+// log in dir. More arguments follow those that all have.
+func startProcess(binary, dir, name, config string, more ...string) (*exec.Cmd, error) {
 	file := filepath.Join(dir, name+".yaml")
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		return nil, err
@@ -186,7 +186,7 @@ func startProcess(binary, dir, name, config string) (*exec.Cmd, error) {
 		return nil, err
 	}
 	defer log.Close()
-	process := exec.Command(binary, "--config="+file, "--secure-port=0", "--v=2")
+	process := exec.Command(binary, append([]string{"--config=" + file, "--secure-port=0", "--v=2"}, more...)...)
 	process.Stdout, process.Stderr = log, log
 	return process, process.Start()
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -321,34 +320,7 @@ func (l *lab) runProfiles(plan *compiler.Plan) {
 	lease := "policy-" + l.namespace
 	config := strings.Replace(string(text), "resourceName: placement-scheduler", "resourceName: "+lease, 1)
 	config += fmt.Sprintf("clientConnection: {kubeconfig: %q, qps: 500, burst: 1000}\n", l.sandbox.Kubeconfig())
-	dir := l.TempDir()
-	file := filepath.Join(dir, "config.yaml")
-	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
-		l.Fatal(err)
-	}
-	binary, err := schedulerBinary()
-	if err != nil {
-		l.Fatal(err)
-	}
-	log, err := os.Create(filepath.Join(dir, "log"))
-	if err != nil {
-		l.Fatal(err)
-	}
-	command := exec.Command(binary, "--config="+file, "--secure-port=0", "--v=2")
-	command.Stdout, command.Stderr = log, log
-	if err := command.Start(); err != nil {
-		l.Fatal(err)
-	}
-	l.Cleanup(func() {
-		if err := command.Process.Kill(); err != nil {
-			l.Error(err)
-		}
-		_ = command.Wait() // killed is how it ends
-		log.Close()
-		if data, err := os.ReadFile(log.Name()); err == nil && l.Failed() {
-			l.Logf("the scheduler with the compiled profiles:\n%s\n%s", config, tail(string(data), 40))
-		}
-	})
+	l.besides(config)
 	l.until("the lease "+lease, func(ctx context.Context) (bool, string) {
 		got, err := l.client.CoordinationV1().Leases(metav1.NamespaceSystem).Get(ctx, lease, metav1.GetOptions{})
 		if err != nil {

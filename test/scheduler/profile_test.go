@@ -3,7 +3,6 @@ package scheduler_test
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -145,32 +144,6 @@ func (l *lab) serve(plan *compiler.Plan) {
 		l.Fatal(err)
 	}
 	text = fmt.Appendf(text, "clientConnection: {kubeconfig: %q}\n", l.sandbox.Kubeconfig())
-	file := filepath.Join(l.TempDir(), "scheduler-config.yaml")
-	if err := os.WriteFile(file, text, 0o600); err != nil {
-		l.Fatal(err)
-	}
-	binary, err := schedulerBinary()
-	if err != nil {
-		l.Fatal(err)
-	}
 	// The lease is the other scheduler's of this package.
-	command := exec.Command(binary, "--config="+file, "--secure-port=0", "--leader-elect=false")
-	log, err := os.Create(filepath.Join(l.TempDir(), "log"))
-	if err != nil {
-		l.Fatal(err)
-	}
-	command.Stdout, command.Stderr = log, log
-	if err := command.Start(); err != nil {
-		l.Fatal(err)
-	}
-	l.Cleanup(func() {
-		if err := command.Process.Kill(); err != nil {
-			l.Error(err)
-		}
-		_ = command.Wait() // killed is how it ends
-		log.Close()
-		if data, err := os.ReadFile(log.Name()); err == nil && l.Failed() {
-			l.Logf("the scheduler's log:\n%s", tail(string(data), 40))
-		}
-	})
+	l.besides(string(text), "--leader-elect=false")
 }

@@ -28,12 +28,13 @@ import (
 	"k8s.io/kubernetes/cmd/kube-scheduler/app"
 	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
 
+	"github.com/kubectl-sched/kubectl-sched/compiler/capability"
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/registry"
 )
 
 // Name is the name of the command, of its lease, and of what its events are
 // reported by.
-const Name = "placement-scheduler"
+const Name = capability.BundledScheduler
 
 // NewCommand returns the command, with plugins of one's own beside the bundled ones.
 func NewCommand(own ...registry.Plugin) *cobra.Command {
