@@ -1,0 +1,227 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler"
+	"k8s.io/kubernetes/pkg/scheduler/backend/cache"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+)
+
+// chooser chooses a node for a pod as Scheduler.SchedulePod does, in the same
+// steps and by the same plugins, but looks at all nodes and gives the same answer
+// each time. It is told of one pod at a time.
+type chooser struct {
+	snapshot *cache.Snapshot
+	seed     seed
+	workers  int
+	// explain has the reasons against the other nodes kept for pods that are placed
+	// too.
+	explain bool
+
+	// last are the attempts that are under way, and nodes the number that the seed
+	// gives each node.
+	last  map[types.UID]Attempt
+	nodes map[string]uint64
+}
+
+func newChooser(snapshot *cache.Snapshot, seed seed, workers int) *chooser {
+	return &chooser{snapshot: snapshot, seed: seed, workers: workers, last: map[types.UID]Attempt{}, nodes: map[string]uint64{}}
+}
+
+// attempt returns the last attempt for the pod, and forgets it.
+func (c *chooser) attempt(pod *corev1.Pod) Attempt {
+	a := c.last[pod.UID]
+	delete(c.last, pod.UID)
+	a.Pod = pod
+	return a
+}
+
+// schedule stands in the place of Scheduler.SchedulePod.
+func (c *chooser) schedule(ctx context.Context, f framework.Framework, state fwk.CycleState, info *framework.QueuedPodInfo) (scheduler.ScheduleResult, error) {
+	if c.snapshot.NumNodesInPlacement() == 0 {
+		return scheduler.ScheduleResult{}, scheduler.ErrNoNodesAvailable
+	}
+	attempt := Attempt{Pod: info.Pod}
+	feasible, diagnosis, err := c.fit(ctx, f, state, info.Pod)
+	if err != nil {
+		return scheduler.ScheduleResult{}, err
+	}
+	attempt.Feasible = len(feasible)
+	attempt.Evaluated = len(feasible) + diagnosis.NodeToStatus.Len()
+	if len(feasible) == 0 || c.explain {
+		attempt.Rejections = c.rejections(feasible, diagnosis)
+	}
+	defer func() { c.last[info.Pod.UID] = attempt }()
+	if len(feasible) == 0 {
+		return scheduler.ScheduleResult{}, &framework.FitError{Pod: info.Pod, NumAllNodes: c.snapshot.NumNodesInPlacement(), Diagnosis: diagnosis}
+	}
+	attempt.Node = feasible[0].Node().Name
+	if len(feasible) > 1 {
+		scores, err := c.score(ctx, f, state, info.Pod, feasible)
+		if err != nil {
+			return scheduler.ScheduleResult{}, err
+		}
+		attempt.Node, attempt.Choice = c.best(f, info.Pod, scores)
+	}
+	return scheduler.ScheduleResult{SuggestedHost: attempt.Node, EvaluatedNodes: attempt.Evaluated, FeasibleNodes: attempt.Feasible}, nil
+}
+
+// fit returns the nodes that the pod fits, in the snapshot's order, and why it
+// does not fit the others.
+func (c *chooser) fit(ctx context.Context, f framework.Framework, state fwk.CycleState, pod *corev1.Pod) ([]fwk.NodeInfo, framework.Diagnosis, error) {
+	diagnosis := framework.Diagnosis{NodeToStatus: framework.NewDefaultNodeToStatus()}
+	nodes, err := c.snapshot.ListNodesInPlacement()
+	if err != nil {
+		return nil, diagnosis, err
+	}
+	limited, status, by := f.RunPreFilterPlugins(ctx, state, pod)
+	diagnosis.UnschedulablePlugins = by
+	if !status.IsSuccess() {
+		if !status.IsRejected() {
+			return nil, diagnosis, status.AsError()
+		}
+		diagnosis.NodeToStatus.SetAbsentNodesStatus(status)
+		diagnosis.PreFilterMsg = status.Message()
+		diagnosis.AddPluginStatus(status)
+		return nil, diagnosis, nil
+	}
+	// Room that preemption made is looked at first, and taken unscored.
+	if nominated := pod.Status.NominatedNodeName; nominated != "" {
+		if node, err := c.snapshot.GetNodeInPlacement(nominated); err == nil {
+			feasible, err := c.filter(ctx, f, state, pod, []fwk.NodeInfo{node}, &diagnosis)
+			if err == nil && len(feasible) > 0 {
+				return feasible, diagnosis, nil
+			}
+		}
+	}
+	if !limited.AllNodes() {
+		nodes = c.named(limited.NodeNames)
+		diagnosis.NodeToStatus.SetAbsentNodesStatus(fwk.NewStatus(fwk.UnschedulableAndUnresolvable, fmt.Sprintf("node(s) didn't satisfy plugin(s) %v", sets.List(by))))
+	}
+	feasible, err := c.filter(ctx, f, state, pod, nodes, &diagnosis)
+	return feasible, diagnosis, err
+}
+
+// named returns the nodes of the names that are there, in the order of the names.
+func (c *chooser) named(names sets.Set[string]) []fwk.NodeInfo {
+	nodes := make([]fwk.NodeInfo, 0, len(names))
+	for _, name := range sets.List(names) {
+		if node, err := c.snapshot.GetNodeInPlacement(name); err == nil {
+			nodes = append(nodes, node)
+		}
+	}
+	return nodes
+}
+
+// filter runs the Filter plugins for each of the nodes, and returns those that the
+// pod fits.
+func (c *chooser) filter(ctx context.Context, f framework.Framework, state fwk.CycleState, pod *corev1.Pod, nodes []fwk.NodeInfo, diagnosis *framework.Diagnosis) ([]fwk.NodeInfo, error) {
+	statuses := make([]*fwk.Status, len(nodes))
+	c.each(len(nodes), func(i int) {
+		statuses[i] = f.RunFilterPluginsWithNominatedPods(ctx, state, pod, nodes[i])
+	})
+	feasible := make([]fwk.NodeInfo, 0, len(nodes))
+	for i, status := range statuses {
+		switch {
+		case status.Code() == fwk.Error:
+			return nil, status.AsError()
+		case status.IsSuccess():
+			feasible = append(feasible, nodes[i])
+		default:
+			diagnosis.NodeToStatus.Set(nodes[i].Node().Name, status)
+			diagnosis.AddPluginStatus(status)
+		}
+	}
+	return feasible, nil
+}
+
+// score runs the Score plugins for each of the nodes.
+func (c *chooser) score(ctx context.Context, f framework.Framework, state fwk.CycleState, pod *corev1.Pod, nodes []fwk.NodeInfo) ([]fwk.NodePluginScores, error) {
+	scores := make([]fwk.NodePluginScores, len(nodes))
+	if !f.HasScorePlugins() {
+		for i := range nodes {
+			scores[i] = fwk.NodePluginScores{Name: nodes[i].Node().Name, TotalScore: 1}
+		}
+		return scores, nil
+	}
+	if status := f.RunPreScorePlugins(ctx, state, pod, nodes); !status.IsSuccess() {
+		return nil, status.AsError()
+	}
+	failed := make([]*fwk.Status, len(nodes))
+	c.each(len(nodes), func(i int) {
+		raw, status := f.RunRawScorePlugins(ctx, state, pod, nodes[i])
+		scores[i], failed[i] = fwk.NodePluginScores{Name: nodes[i].Node().Name, RawScores: raw}, status
+	})
+	for _, status := range failed {
+		if !status.IsSuccess() {
+			return nil, fmt.Errorf("running Score plugins: %w", status.AsError())
+		}
+	}
+	if status := f.NormalizeScores(ctx, state, pod, scores); !status.IsSuccess() {
+		return nil, status.AsError()
+	}
+	return scores, nil
+}
+
+// best returns the node with the highest total, and how it was chosen.
+func (c *chooser) best(f framework.Framework, pod *corev1.Pod, scores []fwk.NodePluginScores) (string, *Choice) {
+	of := c.seed.of(key(pod).String())
+	first, second, tied := -1, -1, 0
+	before := func(i, j int) bool {
+		if scores[i].TotalScore != scores[j].TotalScore {
+			return scores[i].TotalScore > scores[j].TotalScore
+		}
+		return mix(of^c.number(scores[i].Name)) < mix(of^c.number(scores[j].Name))
+	}
+	for i := range scores {
+		switch {
+		case first < 0 || before(i, first):
+			first, second = i, first
+		case second < 0 || before(i, second):
+			second = i
+		}
+	}
+	for i := range scores {
+		if i != first && scores[i].TotalScore == scores[first].TotalScore {
+			tied++
+		}
+	}
+	weights := weights(f)
+	return scores[first].Name, &Choice{
+		Scores: points(scores[first].Scores, weights), Total: scores[first].TotalScore, Tied: tied,
+		RunnerUp: scores[second].Name, RunnerUpScores: points(scores[second].Scores, weights), RunnerUpTotal: scores[second].TotalScore,
+	}
+}
+
+// number is what the seed gives the node.
+func (c *chooser) number(node string) uint64 {
+	n, ok := c.nodes[node]
+	if !ok {
+		n = c.seed.of(node)
+		c.nodes[node] = n
+	}
+	return n
+}
+
+// weights returns the weight of each Score plugin of the profile.
+func weights(f framework.Framework) map[string]int64 {
+	w := map[string]int64{}
+	for _, p := range f.ListPlugins().Score.Enabled {
+		w[p.Name] = int64(p.Weight)
+	}
+	return w
+}
+
+func points(scores []fwk.PluginScore, weights map[string]int64) []Score {
+	out := make([]Score, len(scores))
+	for i, s := range scores {
+		out[i] = Score{Plugin: s.Name, Weight: weights[s.Name], Points: s.Score}
+	}
+	return out
+}

@@ -1,0 +1,194 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler"
+	config "k8s.io/kubernetes/pkg/scheduler/apis/config"
+	"k8s.io/kubernetes/pkg/scheduler/backend/cache"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/kubectl-sched/kubectl-sched/internal/simulate/store"
+	"github.com/kubectl-sched/kubectl-sched/schedulerbin/contain"
+	"github.com/kubectl-sched/kubectl-sched/schedulerbin/registry"
+)
+
+// Options say how an engine decides.
+type Options struct {
+	// Profiles are those of the schedulers, with all defaults. They need not be
+	// there for every pod: a pod that names another scheduler stays as it is.
+	Profiles []config.KubeSchedulerProfile
+	// Plugins are the plugins that the profiles may enable beside kube-scheduler's
+	// own.
+	Plugins []registry.Plugin
+	// Seed decides between nodes that are equal in everything.
+	Seed uint64
+	// Workers is how many nodes are looked at side by side; 0 means one a processor.
+	// It makes no difference to any result.
+	Workers int
+	// Explain keeps the reasons against the other nodes for pods that are placed,
+	// too. It costs time for each node.
+	Explain bool
+	// Now is the time in the cluster; the zero time means the start of 2000.
+	Now time.Time
+}
+
+// Engine is a cluster and its scheduler. Make one with New and end it with Close.
+// It may be used from one goroutine.
+type Engine struct {
+	store    *store.Store
+	api      *api
+	recorder *recorder
+	sched    *scheduler.Scheduler
+	chooser  *chooser
+	clock    *clocktesting.FakeClock
+	end      context.CancelFunc
+
+	cycle     int
+	attempts  []Attempt
+	evictions []Eviction
+	// known is how many entities are in the active queue at least.
+	known int
+}
+
+// New returns an engine with an empty cluster. The error is one of the profiles:
+// a plugin that is not there, or arguments that it does not take.
+func New(ctx context.Context, o Options) (*Engine, error) {
+	if err := Gates(); err != nil {
+		return nil, err
+	}
+	if len(o.Profiles) == 0 {
+		return nil, errors.New("simulate without any scheduler profile: give at least one")
+	}
+	if o.Workers == 0 {
+		o.Workers = runtime.GOMAXPROCS(0)
+	}
+	if o.Now.IsZero() {
+		o.Now = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+	}
+	e := &Engine{recorder: newRecorder(), clock: clocktesting.NewFakeClock(o.Now)}
+	e.api = newAPI(func() string { return e.store.NextVersion() })
+	e.store = store.New(e.api.client)
+	// What upstream logs about a pod that does not fit is what the engine reports.
+	ctx, e.end = context.WithCancel(klog.NewContext(ctx, logr.Discard()))
+	if err := e.wire(ctx, o); err != nil {
+		e.end()
+		return nil, err
+	}
+	return e, nil
+}
+
+// wire makes the scheduler.
+func (e *Engine) wire(ctx context.Context, o Options) error {
+	plugins, err := registry.New(contain.Options{Metrics: contain.NewMetrics(), Budgets: contain.DefaultBudgets(), Clock: e.clock}, o.Plugins...)
+	if err != nil {
+		return err
+	}
+	if err := plugins.Register(recorderName, e.recorder.factory); err != nil {
+		return err
+	}
+	if err := plugins.Register(preemptionName, newPreemption(seed(o.Seed))); err != nil {
+		return err
+	}
+	profiles := make([]config.KubeSchedulerProfile, len(o.Profiles))
+	for i, p := range o.Profiles {
+		profiles[i] = adapted(p)
+	}
+	snapshot := cache.NewEmptySnapshot()
+	all := int32(100)
+	e.sched, err = scheduler.New(ctx, e.api.client, e.store.Factory(), nil,
+		func(string) events.EventRecorderLogger { return &events.FakeRecorder{} },
+		scheduler.WithProfiles(profiles...),
+		scheduler.WithFrameworkOutOfTreeRegistry(plugins),
+		scheduler.WithPercentageOfNodesToScore(&all),
+		// Upstream's own loops must not depend on goroutines; the chooser has its own.
+		scheduler.WithParallelism(1),
+		scheduler.WithNodeInfoSnapshot(snapshot),
+		scheduler.WithClock(e.clock),
+	)
+	if err != nil {
+		return err
+	}
+	e.chooser = newChooser(snapshot, seed(o.Seed), o.Workers)
+	e.chooser.explain = o.Explain
+	e.sched.SchedulePod = e.chooser.schedule
+	upstream := e.sched.FailureHandler
+	e.sched.FailureHandler = func(ctx context.Context, f framework.Framework, pod *framework.QueuedPodInfo, status *fwk.Status, nominating *fwk.NominatingInfo, start time.Time) {
+		e.failed(pod.Pod, status, nominating)
+		upstream(ctx, f, pod, status, nominating, start)
+		e.recorder.done(pod.Pod.UID)
+	}
+	context.AfterFunc(ctx, e.sched.SchedulingQueue.Close)
+	return nil
+}
+
+// Close ends the engine. Nothing of it may be used after.
+func (e *Engine) Close() { e.end() }
+
+// Put adds an object to the cluster, or puts it in the place of the one of its
+// name. The engine keeps it. A pod without a node is one that waits.
+func (e *Engine) Put(object store.Object) error {
+	// The queue is ordered by time where priorities are equal.
+	e.clock.Step(time.Microsecond)
+	return e.store.Put(object)
+}
+
+// Remove takes an object away. One that is not there is no error.
+func (e *Engine) Remove(object store.Object) error {
+	e.clock.Step(time.Microsecond)
+	e.known = 0
+	return e.store.Remove(object)
+}
+
+// Pod returns the pod as it is now, and false if there is none. Nobody may change
+// it.
+func (e *Engine) Pod(name types.NamespacedName) (*corev1.Pod, bool) {
+	return store.Get(e.store, &corev1.Pod{}, name.Namespace, name.Name)
+}
+
+// Node returns the node of the name, and false if there is none. Nobody may change
+// it.
+func (e *Engine) Node(name string) (*corev1.Node, bool) {
+	return store.Get(e.store, &corev1.Node{}, "", name)
+}
+
+// Attempts returns what came of each try since the last call, in order.
+func (e *Engine) Attempts() []Attempt {
+	attempts := e.attempts
+	e.attempts = nil
+	return attempts
+}
+
+// Evictions returns the pods that preemption removed since the last call.
+func (e *Engine) Evictions() []Eviction {
+	evictions := e.evictions
+	e.evictions = nil
+	return evictions
+}
+
+// failed writes down that the pod was not placed.
+func (e *Engine) failed(pod *corev1.Pod, status *fwk.Status, nominating *fwk.NominatingInfo) {
+	attempt := e.chooser.attempt(pod)
+	attempt.Cycle, attempt.Node, attempt.Choice = e.cycle, "", nil
+	attempt.Message = status.Message()
+	if nominating != nil {
+		attempt.Nominated = nominating.NominatedNodeName
+	}
+	e.attempts = append(e.attempts, attempt)
+}
+
+// errStuck is a queue that does not come to rest.
+func (e *Engine) errStuck(rounds int) error {
+	return fmt.Errorf("the simulated queue is not at rest after %d rounds, in each of which something happened; a plugin keeps waking pods that it then rejects", rounds)
+}

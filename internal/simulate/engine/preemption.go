@@ -1,0 +1,76 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	extenderv1 "k8s.io/kube-scheduler/extender/v1"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/defaultpreemption"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
+	"k8s.io/kubernetes/pkg/scheduler/framework/preemption"
+)
+
+// preemptionName is the name of completePreemption in a profile, where it stands
+// in the place of DefaultPreemption.
+const preemptionName = "CompletePreemption"
+
+// completePreemption is DefaultPreemption without chance. Upstream begins at a
+// random node, stops when it has enough candidates, and takes whichever of equal
+// ones a map gives first.
+type completePreemption struct {
+	*defaultpreemption.DefaultPreemption
+	seed seed
+}
+
+// newPreemption returns the factory of completePreemption.
+func newPreemption(seed seed) func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) {
+	return func(ctx context.Context, args runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
+		upstream, err := defaultpreemption.New(ctx, args, handle, feature.NewSchedulerFeaturesFromGates(utilfeature.DefaultFeatureGate))
+		if err != nil {
+			return nil, err
+		}
+		p := &completePreemption{DefaultPreemption: upstream, seed: seed}
+		upstream.Evaluator = preemption.NewEvaluator(defaultpreemption.Name, handle, p, upstream.Executor)
+		return p, nil
+	}
+}
+
+// Name returns the name of the plugin.
+func (*completePreemption) Name() string { return preemptionName }
+
+// GetOffsetAndNumCandidates has every node looked at, from the first on.
+func (*completePreemption) GetOffsetAndNumCandidates(nodes int32) (int32, int32) { return 0, nodes }
+
+// CandidatesToVictimsMap returns the victims on each node, among which upstream
+// chooses by its criteria. The last of those is the latest start of a pod. Starts
+// are whole seconds, so that a fraction of one, which comes of the seed, orders
+// the nodes that are equal in everything and changes nothing else.
+func (p *completePreemption) CandidatesToVictimsMap(candidates []preemption.Candidate) map[string]*extenderv1.Victims {
+	victims := p.DefaultPreemption.CandidatesToVictimsMap(candidates)
+	for node, v := range victims {
+		fraction := time.Duration(p.seed.of(node) % uint64(time.Second))
+		pods := make([]*corev1.Pod, len(v.Pods))
+		for i, pod := range v.Pods {
+			copied := *pod
+			start := metav1.NewTime(started(pod).Truncate(time.Second).Add(fraction))
+			copied.Status.StartTime = &start
+			pods[i] = &copied
+		}
+		victims[node] = &extenderv1.Victims{Pods: pods, NumPDBViolations: v.NumPDBViolations}
+	}
+	return victims
+}
+
+// started is when the pod started; the zero time if it is not known, for which
+// upstream would take the present.
+func started(pod *corev1.Pod) time.Time {
+	if pod.Status.StartTime == nil {
+		return time.Time{}
+	}
+	return pod.Status.StartTime.Time
+}
