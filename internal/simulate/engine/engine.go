@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -21,6 +22,8 @@ import (
 
 	"github.com/kubectl-sched/kubectl-sched/internal/simulate/store"
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/contain"
+	"github.com/kubectl-sched/kubectl-sched/schedulerbin/plugins/gang"
+	"github.com/kubectl-sched/kubectl-sched/schedulerbin/podgroup"
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/registry"
 )
 
@@ -30,7 +33,7 @@ type Options struct {
 	// there for every pod: a pod that names another scheduler stays as it is.
 	Profiles []config.KubeSchedulerProfile
 	// Plugins are the plugins that the profiles may enable beside kube-scheduler's
-	// own.
+	// own and Gang.
 	Plugins []registry.Plugin
 	// Seed decides between nodes that are equal in everything.
 	Seed uint64
@@ -53,9 +56,16 @@ type Engine struct {
 	sched    *scheduler.Scheduler
 	chooser  *chooser
 	clock    *clocktesting.FakeClock
-	end      context.CancelFunc
+	// groups makes the pod groups of labels and custom objects; nil where no profile
+	// places gangs by them.
+	groups *podgroup.Offline
+	end    context.CancelFunc
 
-	cycle     int
+	cycle int
+	// happened counts changes of the cluster, and failedAt is what it was when a pod
+	// last failed.
+	happened  uint64
+	failedAt  map[types.UID]uint64
 	attempts  []Attempt
 	evictions []Eviction
 	// known is how many entities are in the active queue at least.
@@ -77,7 +87,7 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 	if o.Now.IsZero() {
 		o.Now = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 	}
-	e := &Engine{recorder: newRecorder(), clock: clocktesting.NewFakeClock(o.Now)}
+	e := &Engine{recorder: newRecorder(), clock: clocktesting.NewFakeClock(o.Now), failedAt: map[types.UID]uint64{}}
 	e.api = newAPI(func() string { return e.store.NextVersion() })
 	e.store = store.New(e.api.client)
 	// What upstream logs about a pod that does not fit is what the engine reports.
@@ -91,7 +101,12 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 
 // wire makes the scheduler.
 func (e *Engine) wire(ctx context.Context, o Options) error {
-	plugins, err := registry.New(contain.Options{Metrics: contain.NewMetrics(), Budgets: contain.DefaultBudgets(), Clock: e.clock}, o.Plugins...)
+	extra := o.Plugins
+	if placesGangs(o.Profiles) {
+		e.groups = podgroup.NewOffline(e.clock)
+		extra = append(slices.Clone(extra), registry.Plugin{Name: gang.Name, New: gang.New(e.groups.Groups(), gang.NewHolds(e.clock))})
+	}
+	plugins, err := registry.New(contain.Options{Metrics: contain.NewMetrics(), Budgets: contain.DefaultBudgets(), Clock: e.clock}, extra...)
 	if err != nil {
 		return err
 	}
@@ -136,21 +151,6 @@ func (e *Engine) wire(ctx context.Context, o Options) error {
 // Close ends the engine. Nothing of it may be used after.
 func (e *Engine) Close() { e.end() }
 
-// Put adds an object to the cluster, or puts it in the place of the one of its
-// name. The engine keeps it. A pod without a node is one that waits.
-func (e *Engine) Put(object store.Object) error {
-	// The queue is ordered by time where priorities are equal.
-	e.clock.Step(time.Microsecond)
-	return e.store.Put(object)
-}
-
-// Remove takes an object away. One that is not there is no error.
-func (e *Engine) Remove(object store.Object) error {
-	e.clock.Step(time.Microsecond)
-	e.known = 0
-	return e.store.Remove(object)
-}
-
 // Pod returns the pod as it is now, and false if there is none. Nobody may change
 // it.
 func (e *Engine) Pod(name types.NamespacedName) (*corev1.Pod, bool) {
@@ -182,6 +182,7 @@ func (e *Engine) failed(pod *corev1.Pod, status *fwk.Status, nominating *fwk.Nom
 	attempt := e.chooser.attempt(pod)
 	attempt.Cycle, attempt.Node, attempt.Choice = e.cycle, "", nil
 	attempt.Message = status.Message()
+	e.failedAt[pod.UID] = e.happened
 	if nominating != nil {
 		attempt.Nominated = nominating.NominatedNodeName
 	}

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	config "k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config/latest"
@@ -176,5 +177,47 @@ func TestDeterministic(t *testing.T) {
 	}
 	if cmp.Equal(want, run(1, 2)) {
 		t.Error("another seed decides ties the same way")
+	}
+}
+
+// ganged returns the default profile with the plugin Gang.
+func ganged(t *testing.T) []config.KubeSchedulerProfile {
+	profiles := stock(t)
+	p := &profiles[0].Plugins.MultiPoint
+	p.Enabled = append([]config.Plugin{{Name: "Gang"}}, p.Enabled...)
+	return profiles
+}
+
+// Two gangs that each fit alone: one is placed whole and the other not at all.
+func TestGangWhole(t *testing.T) {
+	t.Parallel()
+	e := start(t, Options{Profiles: ganged(t)})
+	for i := range 5 {
+		put(t, e, node(fmt.Sprintf("n%d", i), "z", "2"))
+	}
+	for i := range 8 {
+		for _, g := range []string{"x", "y"} {
+			put(t, e, pod(fmt.Sprintf("%s%d", g, i), "1", func(p *corev1.Pod) {
+				p.Labels = map[string]string{"scheduling.x-k8s.io/pod-group": g}
+			}))
+		}
+	}
+	for _, g := range []string{"x", "y"} {
+		u := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup",
+			"metadata": map[string]any{"namespace": "default", "name": g, "uid": g},
+			"spec":     map[string]any{"minMember": int64(8)},
+		}}
+		put(t, e, u)
+	}
+	settle(t, e)
+	placed := map[string]int{}
+	for _, a := range e.Attempts() {
+		if a.Node != "" {
+			placed[a.Pod.Name[:1]]++
+		}
+	}
+	if diff := cmp.Diff(map[string]int{"x": 8}, placed); diff != "" {
+		t.Error(diff)
 	}
 }

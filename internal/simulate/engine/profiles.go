@@ -56,3 +56,10 @@ func pluginSets(p *config.Plugins) []*config.PluginSet {
 		&p.Reserve, &p.Permit, &p.PreBind, &p.Bind, &p.PostBind,
 	}
 }
+
+// placesGangs reports whether any of the profiles enables the plugin Gang.
+func placesGangs(profiles []config.KubeSchedulerProfile) bool {
+	return slices.ContainsFunc(profiles, func(p config.KubeSchedulerProfile) bool {
+		return p.Plugins != nil && acting(p.Plugins, args.Gang) != nil
+	})
+}

@@ -34,12 +34,20 @@ func (e *Engine) Settle(ctx context.Context) error {
 		} else if idle++; idle > maxIdleRounds {
 			return e.errStuck(idle)
 		}
-		waiting := e.sched.SchedulingQueue.PodsInBackoffQ()
+		waiting := slices.DeleteFunc(e.sched.SchedulingQueue.PodsInBackoffQ(), e.tried)
 		if len(waiting) == 0 {
 			return nil
 		}
 		e.activate(waiting)
 	}
+}
+
+// tried reports whether nothing has happened since the pod was last tried. Upstream
+// tries a group that does not fit again and again, with time; here it could only
+// fail again.
+func (e *Engine) tried(pod *corev1.Pod) bool {
+	at, failed := e.failedAt[pod.UID]
+	return failed && at == e.happened
 }
 
 // activate makes pods that something could help be tried now instead of after
@@ -138,7 +146,7 @@ func (e *Engine) bind(b binding) error {
 	start := metav1.NewTime(e.clock.Now().Truncate(time.Second))
 	pod.Spec.NodeName = b.node
 	pod.Status.Phase, pod.Status.StartTime, pod.Status.NominatedNodeName = corev1.PodRunning, &start, ""
-	return e.store.Put(&pod)
+	return e.putPod(&pod)
 }
 
 // apply lets a write take effect.
@@ -156,7 +164,7 @@ func (e *Engine) apply(w write) error {
 	}
 	if w.evict {
 		e.evictions = append(e.evictions, Eviction{Cycle: e.cycle, Victim: before})
-		return e.store.Remove(before)
+		return e.removePod(before)
 	}
 	pod := *before
 	pod.Status.NominatedNodeName = *w.node
