@@ -1,0 +1,115 @@
+package simulate
+
+import (
+	"context"
+
+	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	appsapi "k8s.io/kubernetes/pkg/apis/apps/v1"
+	"k8s.io/kubernetes/pkg/controller/daemon"
+	daemonutil "k8s.io/kubernetes/pkg/controller/daemon/util"
+)
+
+// rolloutDaemonSet has the set become what ds says: it leaves the nodes that are
+// not its own any more, comes to those that are now, and is replaced on the others.
+func (w *World) rolloutDaemonSet(ctx context.Context, ds *appsv1.DaemonSet) error {
+	appsapi.SetObjectDefaults_DaemonSet(ds)
+	o := w.adopt(ds, &owner{kind: "DaemonSet", template: &ds.Spec.Template})
+	on := map[string]*corev1.Pod{}
+	for _, pod := range w.living(o) {
+		on[target(pod)] = pod
+	}
+	var replaced []*corev1.Node
+	for _, node := range w.sortedNodes() {
+		pod := on[node.Name]
+		run, stay := daemon.NodeShouldRunDaemonPod(logr.Discard(), node, ds)
+		switch {
+		case pod == nil && run:
+			if err := w.createDaemon(o, node.Name); err != nil {
+				return err
+			}
+		case pod != nil && !stay:
+			if err := w.remove(pod); err != nil {
+				return err
+			}
+		case pod != nil && run:
+			replaced = append(replaced, node)
+		}
+	}
+	if err := w.settle(ctx); err != nil {
+		return err
+	}
+	if ds.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType {
+		w.assume("%s updates its pods when they are deleted: they stay as they are", o.ref())
+		return nil
+	}
+	surge, err := daemonutil.SurgeCount(ds, len(replaced))
+	if err != nil {
+		return err
+	}
+	for _, node := range replaced {
+		if err := w.replaceOn(ctx, o, node.Name, on[node.Name], surge > 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// replaceOn replaces the set's pod on one node. With a surge the new one comes
+// before the old one goes.
+func (w *World) replaceOn(ctx context.Context, o *owner, node string, old *corev1.Pod, surge bool) error {
+	if !surge {
+		if err := w.remove(old); err != nil {
+			return err
+		}
+	}
+	if err := w.createDaemon(o, node); err != nil {
+		return err
+	}
+	if err := w.settle(ctx); err != nil || !surge {
+		return err
+	}
+	return w.remove(old)
+}
+
+// createDaemon makes the set's pod for one node.
+func (w *World) createDaemon(o *owner, node string) error {
+	return w.create(o, o.object.GetName()+"-"+node, func(pod *corev1.Pod) {
+		daemonutil.AddOrUpdateDaemonPodTolerations(&pod.Spec)
+		pod.Spec.Affinity = daemonutil.ReplaceDaemonSetPodNodeNameNodeAffinity(pod.Spec.Affinity, node)
+	})
+}
+
+// replaceDaemon has the set come back to the node that the pod was on, if it is
+// still there and the set's.
+func (w *World) replaceDaemon(o *owner, pod *corev1.Pod) error {
+	if node := w.nodes[target(pod)]; node != nil {
+		return w.comeTo(o, node)
+	}
+	return nil
+}
+
+// comeTo makes the set's pod for the node, if it is the set's.
+func (w *World) comeTo(o *owner, node *corev1.Node) error {
+	ds, ok := o.object.(*appsv1.DaemonSet)
+	if !ok {
+		return nil
+	}
+	if run, _ := daemon.NodeShouldRunDaemonPod(logr.Discard(), node, ds); !run {
+		return nil
+	}
+	return w.createDaemon(o, node.Name)
+}
+
+// target is the node that a DaemonSet's pod is for.
+func target(pod *corev1.Pod) string {
+	if pod.Spec.NodeName != "" {
+		return pod.Spec.NodeName
+	}
+	name, err := daemonutil.GetTargetNodeName(pod)
+	if err != nil {
+		return ""
+	}
+	return name
+}

@@ -1,0 +1,365 @@
+package simulate
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Step is one thing that happens to a cluster. Steps are taken one after the
+// other; each ends when nothing moves any more.
+type Step interface {
+	take(ctx context.Context, w *World) error
+}
+
+// Take takes the steps. The error is ctx's, or says what of a step cannot be done.
+func (w *World) Take(ctx context.Context, steps ...Step) error {
+	for _, step := range steps {
+		if err := step.take(ctx, w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Pending has the pods that wait be placed, and nothing else happen.
+type Pending struct{}
+
+func (Pending) take(ctx context.Context, w *World) error { return w.settle(ctx) }
+
+// Replay places every pod anew, in the order in which they were made. Pods of
+// DaemonSets and those that name their node stay where they are.
+type Replay struct{}
+
+func (Replay) take(ctx context.Context, w *World) error {
+	var placed []*corev1.Pod
+	for name, o := range w.pods {
+		pod, ok := w.engine.Pod(name)
+		if ok && pod.Spec.NodeName != "" && (o == nil || o.kind != "DaemonSet") && !isMirror(pod) {
+			placed = append(placed, pod)
+		}
+	}
+	placed = inOrder(placed)
+	for _, pod := range placed {
+		if err := w.engine.Remove(pod); err != nil {
+			return err
+		}
+	}
+	for _, pod := range placed {
+		again := *pod
+		again.Spec.NodeName = ""
+		again.Status = corev1.PodStatus{Phase: corev1.PodPending}
+		if err := w.engine.Put(&again); err != nil {
+			return err
+		}
+	}
+	return w.settle(ctx)
+}
+
+// isMirror reports whether the pod is a static one: no scheduler placed it.
+func isMirror(pod *corev1.Pod) bool {
+	_, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]
+	return mirror
+}
+
+// Rollout has a workload become what the object says, under its own strategy. A
+// workload that is not there yet is made.
+type Rollout struct{ Object runtime.Object }
+
+func (r Rollout) take(ctx context.Context, w *World) error {
+	switch o := r.Object.DeepCopyObject().(type) {
+	case *appsv1.Deployment:
+		return w.rolloutDeployment(ctx, o)
+	case *appsv1.StatefulSet:
+		return w.rolloutStatefulSet(ctx, o)
+	case *appsv1.DaemonSet:
+		return w.rolloutDaemonSet(ctx, o)
+	case *appsv1.ReplicaSet:
+		return w.replicate(ctx, o, &owner{kind: "ReplicaSet", template: &o.Spec.Template, replicas: deref(o.Spec.Replicas)})
+	case *corev1.ReplicationController:
+		return w.replicate(ctx, o, &owner{kind: "ReplicationController", template: o.Spec.Template, replicas: deref(o.Spec.Replicas)})
+	case *batchv1.Job:
+		return w.replicate(ctx, o, &owner{kind: "Job", template: &o.Spec.Template, replicas: deref(o.Spec.Parallelism)})
+	case *batchv1.CronJob:
+		w.assume("CronJob %s/%s: the next run will be made from the new template; none is simulated", o.Namespace, o.Name)
+		return nil
+	case *corev1.Pod:
+		return w.standalone(ctx, o)
+	}
+	w.assume("%T is not rolled out: what its controller does is not known", r.Object)
+	return nil
+}
+
+// replicate makes the pods that are missing. Those that are there keep what they
+// have: the controller replaces none.
+func (w *World) replicate(ctx context.Context, object metav1.Object, fresh *owner) error {
+	o := w.adopt(object, fresh)
+	if len(o.pods) > 0 {
+		w.assume("%s replaces no pods: those that it has stay as they are", o.ref())
+	}
+	return w.resizeAndSettle(ctx, o, o.replicas)
+}
+
+// standalone makes a pod that nobody controls. One that is there stays as it is.
+func (w *World) standalone(ctx context.Context, pod *corev1.Pod) error {
+	if _, there := w.pods[keyOf(pod)]; there {
+		w.assume("Pod %s/%s stays as it is: its placement cannot be changed", pod.Namespace, pod.Name)
+		return nil
+	}
+	pod.UID = types.UID("simulated/" + keyOf(pod).String())
+	pod.CreationTimestamp, pod.Status.Phase = metav1.NewTime(w.now), corev1.PodPending
+	w.admit(pod)
+	w.pods[keyOf(pod)] = nil
+	if err := w.engine.Put(pod); err != nil {
+		return err
+	}
+	return w.settle(ctx)
+}
+
+// Scale gives a workload so many replicas.
+type Scale struct {
+	Workload Ref
+	Replicas int32
+}
+
+func (s Scale) take(ctx context.Context, w *World) error {
+	o := w.byRef[s.Workload]
+	if o == nil {
+		return fmt.Errorf("there is no %s in the snapshot to scale; %s", s.Workload, w.alike(s.Workload))
+	}
+	switch object := o.object.(type) {
+	case *appsv1.Deployment:
+		d := object.DeepCopy()
+		d.Spec.Replicas = &s.Replicas
+		o.object = d
+		return w.resizeAndSettle(ctx, w.revision(o, d), s.Replicas)
+	case *appsv1.StatefulSet:
+		return w.scaleStatefulSet(ctx, o, object, s.Replicas)
+	}
+	if o.template == nil || o.kind == "DaemonSet" {
+		return fmt.Errorf("%s has no number of replicas that can be simulated", s.Workload)
+	}
+	return w.resizeAndSettle(ctx, o, s.Replicas)
+}
+
+// scaleStatefulSet takes away the pods of the highest ordinals, or adds some.
+func (w *World) scaleStatefulSet(ctx context.Context, o *owner, sts *appsv1.StatefulSet, replicas int32) error {
+	scaled := sts.DeepCopy()
+	scaled.Spec.Replicas = &replicas
+	for n := o.replicas - 1; n >= replicas; n-- {
+		if pod, ok := w.engine.Pod(podName{Namespace: sts.Namespace, Name: fmt.Sprintf("%s-%d", sts.Name, n)}); ok {
+			if err := w.remove(pod); err != nil {
+				return err
+			}
+		}
+	}
+	scaled.Spec.UpdateStrategy.Type = appsv1.OnDeleteStatefulSetStrategyType
+	return w.rolloutStatefulSet(ctx, scaled)
+}
+
+// alike names workloads of the same name, or says that there is none.
+func (w *World) alike(r Ref) string {
+	var found []string
+	for other := range w.byRef {
+		if other.Name == r.Name {
+			found = append(found, other.String())
+		}
+	}
+	if len(found) == 0 {
+		return "no workload is called " + r.Name
+	}
+	slices.Sort(found)
+	return "there is " + strings.Join(found, ", ")
+}
+
+// Drain cordons the nodes and evicts their pods, but for those of DaemonSets and
+// static ones, as PodDisruptionBudgets allow.
+type Drain struct{ Nodes []string }
+
+func (d Drain) take(ctx context.Context, w *World) error {
+	for _, name := range d.Nodes {
+		node := w.nodes[name]
+		if node == nil {
+			return fmt.Errorf("there is no node %q in the snapshot to drain", name)
+		}
+		cordoned := node.DeepCopy()
+		cordoned.Spec.Unschedulable = true
+		if err := w.putNode(cordoned); err != nil {
+			return err
+		}
+	}
+	for _, name := range d.Nodes {
+		if err := w.drain(ctx, name); err != nil {
+			return err
+		}
+	}
+	return w.settle(ctx)
+}
+
+// drain evicts the pods of the node one after the other. A budget that allows no
+// eviction now may once the pods that went before run elsewhere; one that never
+// does keeps its pod.
+func (w *World) drain(ctx context.Context, node string) error {
+	for {
+		evicted := false
+		for _, pod := range w.on(node) {
+			if o := w.pods[keyOf(pod)]; isMirror(pod) || o != nil && o.kind == "DaemonSet" {
+				continue
+			}
+			if budget := w.forbids(pod); budget != nil {
+				continue
+			}
+			evicted = true
+			if err := w.engine.Remove(pod); err != nil {
+				return err
+			}
+			if err := w.replace(pod); err != nil {
+				return err
+			}
+			if err := w.settle(ctx); err != nil {
+				return err
+			}
+		}
+		if !evicted {
+			break
+		}
+	}
+	for _, pod := range w.on(node) {
+		if budget := w.forbids(pod); budget != nil && !isMirror(pod) {
+			w.stuck = append(w.stuck, Stuck{Workload: w.workloadOf(pod), At: pod.Name, Budget: budget.Name, Node: node})
+		}
+	}
+	return nil
+}
+
+// on returns the pods on the node, by name.
+func (w *World) on(node string) []*corev1.Pod {
+	var pods []*corev1.Pod
+	for name := range w.pods {
+		if pod, ok := w.engine.Pod(name); ok && pod.Spec.NodeName == node {
+			pods = append(pods, pod)
+		}
+	}
+	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return strings.Compare(keyOf(a).String(), keyOf(b).String()) })
+	return pods
+}
+
+// forbids returns the budget that does not allow the pod's eviction now, or nil.
+func (w *World) forbids(pod *corev1.Pod) *policyv1.PodDisruptionBudget {
+	for _, budget := range w.budgets[pod.Namespace] {
+		selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
+		if err != nil || !selector.Matches(labels.Set(pod.Labels)) {
+			continue
+		}
+		healthy := int32(0)
+		for name := range w.pods {
+			if other, ok := w.engine.Pod(name); ok && name.Namespace == pod.Namespace && other.Spec.NodeName != "" && selector.Matches(labels.Set(other.Labels)) {
+				healthy++
+			}
+		}
+		if healthy-1 < budget.Status.DesiredHealthy {
+			return budget
+		}
+	}
+	return nil
+}
+
+// Lose takes the nodes away with all that runs on them.
+type Lose struct{ Nodes []string }
+
+func (l Lose) take(ctx context.Context, w *World) error {
+	var lost []*corev1.Pod
+	for _, name := range l.Nodes {
+		node := w.nodes[name]
+		if node == nil {
+			return fmt.Errorf("there is no node %q in the snapshot to lose", name)
+		}
+		lost = append(lost, w.on(name)...)
+		delete(w.nodes, name)
+		if err := w.engine.Remove(node); err != nil {
+			return err
+		}
+	}
+	for _, pod := range lost {
+		if err := w.engine.Remove(pod); err != nil {
+			return err
+		}
+	}
+	for _, pod := range lost {
+		if err := w.replace(pod); err != nil {
+			return err
+		}
+	}
+	return w.settle(ctx)
+}
+
+// AddNodes adds nodes like the template, and what DaemonSets run on them.
+type AddNodes struct {
+	Template *corev1.Node
+	Count    int
+}
+
+func (a AddNodes) take(ctx context.Context, w *World) error {
+	for range a.Count {
+		if _, err := w.addNode(a.Template); err != nil {
+			return err
+		}
+	}
+	return w.settle(ctx)
+}
+
+// addNode adds one node like the template, with a name of its own.
+func (w *World) addNode(template *corev1.Node) (string, error) {
+	node := template.DeepCopy()
+	for n := 1; ; n++ {
+		node.Name = fmt.Sprintf("%s-new-%d", template.Name, n)
+		if w.nodes[node.Name] == nil {
+			break
+		}
+	}
+	node.UID = types.UID("simulated/node/" + node.Name)
+	node.Spec.Unschedulable = false
+	node.Labels = maps.Clone(node.Labels)
+	if node.Labels == nil {
+		node.Labels = map[string]string{}
+	}
+	node.Labels[corev1.LabelHostname] = node.Name
+	if err := w.putNode(node); err != nil {
+		return "", err
+	}
+	return node.Name, w.daemonsOn(node)
+}
+
+// daemonsOn makes the DaemonSets' pods for a node that is new.
+func (w *World) daemonsOn(node *corev1.Node) error {
+	var sets []*owner
+	for _, o := range w.byRef {
+		if o.kind == "DaemonSet" {
+			sets = append(sets, o)
+		}
+	}
+	slices.SortFunc(sets, func(a, b *owner) int { return a.ref().Compare(b.ref()) })
+	for _, o := range sets {
+		if err := w.comeTo(o, node); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// putNode puts the node into the world and the engine.
+func (w *World) putNode(node *corev1.Node) error {
+	w.nodes[node.Name] = node
+	return w.engine.Put(node.DeepCopy())
+}

@@ -1,0 +1,100 @@
+package simulate
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	appsapi "k8s.io/kubernetes/pkg/apis/apps/v1"
+)
+
+// rolloutStatefulSet has the set become what sts says: one pod after the other,
+// the highest ordinal first, each placed before the next goes.
+func (w *World) rolloutStatefulSet(ctx context.Context, sts *appsv1.StatefulSet) error {
+	appsapi.SetObjectDefaults_StatefulSet(sts)
+	o := w.adopt(sts, &owner{kind: "StatefulSet", template: &sts.Spec.Template, replicas: deref(sts.Spec.Replicas)})
+	first := int32(0)
+	if sts.Spec.Ordinals != nil {
+		first = sts.Spec.Ordinals.Start
+	}
+	last := first + o.replicas - 1
+	for n := first; n <= last; n++ {
+		name := podName{Namespace: sts.Namespace, Name: fmt.Sprintf("%s-%d", sts.Name, n)}
+		if o.pods[name] {
+			continue
+		}
+		if err := w.create(o, name.Name, numbered(name.Name, n)); err != nil {
+			return err
+		}
+		if stop, err := w.settleOrdinal(ctx, o, sts, name, first); stop || err != nil {
+			return err
+		}
+	}
+	if sts.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType {
+		w.assume("%s updates its pods when they are deleted: they stay as they are", o.ref())
+		return nil
+	}
+	from := first
+	if r := sts.Spec.UpdateStrategy.RollingUpdate; r != nil && r.Partition != nil {
+		from = max(from, *r.Partition)
+	}
+	for n := last; n >= from; n-- {
+		name := podName{Namespace: sts.Namespace, Name: fmt.Sprintf("%s-%d", sts.Name, n)}
+		pod, ok := w.engine.Pod(name)
+		if ok && w.before[name] == nil {
+			continue // made from the new template just now
+		}
+		if ok {
+			if err := w.remove(pod); err != nil {
+				return err
+			}
+		}
+		if err := w.create(o, name.Name, numbered(name.Name, n)); err != nil {
+			return err
+		}
+		if stop, err := w.settleOrdinal(ctx, o, sts, name, first); stop || err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settleOrdinal lets the pod be placed. It reports whether the controller would
+// wait here for ever, and notes that.
+func (w *World) settleOrdinal(ctx context.Context, o *owner, sts *appsv1.StatefulSet, name podName, first int32) (stop bool, err error) {
+	if err := w.settle(ctx); err != nil {
+		return true, err
+	}
+	if pod, ok := w.engine.Pod(name); ok && pod.Spec.NodeName != "" {
+		return false, nil
+	}
+	if sts.Spec.PodManagementPolicy == appsv1.ParallelPodManagement && w.before[name] == nil {
+		return false, nil
+	}
+	w.stuck = append(w.stuck, Stuck{Workload: o.ref(), Placed: w.placed(o), Wanted: o.replicas, At: name.Name})
+	return true, nil
+}
+
+// numbered gives the pod what the StatefulSet controller does.
+func numbered(name string, n int32) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		pod.Spec.Hostname = name
+		if pod.Labels == nil {
+			pod.Labels = map[string]string{}
+		}
+		pod.Labels[appsv1.StatefulSetPodNameLabel] = name
+		pod.Labels[appsv1.PodIndexLabel] = strconv.Itoa(int(n))
+	}
+}
+
+// ordinal is numbered for a pod that is made anew.
+func ordinal(pod *corev1.Pod) func(*corev1.Pod) {
+	n, err := strconv.ParseInt(pod.Name[strings.LastIndex(pod.Name, "-")+1:], 10, 32)
+	if err != nil {
+		return nil
+	}
+	return numbered(pod.Name, int32(n))
+}
