@@ -66,7 +66,7 @@ func BenchmarkSettle(b *testing.B) {
 			for range b.N {
 				b.StopTimer()
 				e := start(b, Options{})
-				load(b, e, 5000, 20000, 200, edit)
+				load(b, e, 5000, 20000, 2000, edit)
 				b.StartTimer()
 				settle(b, e)
 			}

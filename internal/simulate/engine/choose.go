@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -249,10 +250,13 @@ func weights(f framework.Framework) map[string]int64 {
 	return w
 }
 
+// points returns the scores. Plugins that have no say of the pod are left out.
 func points(scores []fwk.PluginScore, weights map[string]int64) []Score {
-	out := make([]Score, len(scores))
-	for i, s := range scores {
-		out[i] = Score{Plugin: s.Name, Weight: weights[s.Name], Points: s.Score}
+	out := make([]Score, 0, len(scores))
+	for _, s := range scores {
+		if s.Score != 0 || !slices.Contains(idleWhereSkipped, s.Name) {
+			out = append(out, Score{Plugin: s.Name, Weight: weights[s.Name], Points: s.Score})
+		}
 	}
 	return out
 }

@@ -188,10 +188,16 @@ func (cl *class) updateScores(ctx context.Context, c *chooser, state fwk.CycleSt
 	s := &cl.scores
 	skipped := state.GetSkipScorePlugins()
 	var active []string
+	var place []int // of each active plugin among those that give scores
+	running := 0
 	for _, name := range cl.profile.localScores {
-		if !skipped.Has(name) {
-			active = append(active, name)
+		if skipped.Has(name) {
+			continue
 		}
+		if cl.profile.scorers[name] != nil {
+			active, place = append(active, name), append(place, running)
+		}
+		running++
 	}
 	if !slices.Equal(active, s.active) {
 		s.active, s.raw, s.points = active, matrix(len(active), len(cl.nodes)), matrix(len(active), len(cl.nodes))
@@ -219,7 +225,7 @@ func (cl *class) updateScores(ctx context.Context, c *chooser, state fwk.CycleSt
 			return failed[n].AsError()
 		}
 		for k := range active {
-			if raw := raws[n][k].Score; raw != s.raw[k][i] {
+			if raw := raws[n][place[k]].Score; raw != s.raw[k][i] {
 				s.raw[k][i], differs[k] = raw, true
 			}
 		}

@@ -46,6 +46,9 @@ func newFastProfile(ctx context.Context, p config.KubeSchedulerProfile, f, t fra
 		twin: t, handle: &thinHandle{Framework: f}, filterOrder: map[string]int{}, scorers: map[string]*scorer{},
 		mustSkipFilter: undeclared(listed.Filter.Enabled), mustSkipScore: undeclared(listed.Score.Enabled),
 	}
+	fast.mustSkipScore = slices.DeleteFunc(fast.mustSkipScore, func(name string) bool {
+		return slices.Contains(idleWhereSkipped, name) && slices.Contains(fast.mustSkipFilter, name)
+	})
 	for i, e := range listed.Filter.Enabled {
 		fast.filterOrder[e.Name] = i
 	}
@@ -125,6 +128,8 @@ type fast struct {
 	// nominated are the pods that preemption makes room for: while there are any,
 	// a node can have less room than its NodeInfo says.
 	nominated map[types.UID]bool
+	// remembered counts the pods whose class was used.
+	remembered int
 }
 
 type classKey struct {
@@ -229,6 +234,7 @@ func (c *chooser) scheduleClass(ctx context.Context, f framework.Framework, stat
 	if !ok || err != nil {
 		return false, err
 	}
+	c.remembered++
 	attempt.Evaluated, attempt.Feasible = len(nodes), len(at)
 	if len(at) == 0 {
 		d := cl.diagnosis()

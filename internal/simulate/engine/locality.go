@@ -21,6 +21,10 @@ var nodeLocal = map[string]bool{
 	args.CacheLocality: true, args.GPUMemory: true,
 }
 
+// idleWhereSkipped are plugins that have nothing to say of a pod that they skip at
+// Filter, although they run at Score: they give each node 0.
+var idleWhereSkipped = []string{names.VolumeBinding, names.DynamicResources}
+
 // acrossNodes are the plugins whose verdict of a node follows from pods on others
 // as well, but only from those that their selectors match.
 var acrossNodes = []string{names.PodTopologySpread, names.InterPodAffinity}
