@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-sched/kubectl-sched/internal/cluster/trim"
+	"github.com/kubectl-sched/kubectl-sched/internal/workload"
 )
 
 // Object is an API object in a snapshot.
@@ -58,13 +59,23 @@ func (k *Kind) All(s *Snapshot) iter.Seq[Object] { return k.list.all(s) }
 func (k *Kind) Len(s *Snapshot) int { return k.list.len(s) }
 
 // Trim takes out of the object, which must be of the kind and may be changed, all
-// that scheduling does not read, and returns what is left. Those of Custom need the
-// table of kinds, and go through trim.Workload.
-func (k *Kind) Trim(o Object) (Object, error) {
+// that scheduling does not read, and returns what is left. Of Custom, kinds is the
+// table of the workloads that are known, nil for the built-in one.
+func (k *Kind) Trim(o Object, kinds *workload.Kinds, keep trim.Keep) (Object, error) {
 	if k.Typed {
-		return o, trim.Object(o)
+		return o, trim.Object(o, keep)
 	}
-	return trim.Untyped(o.(*unstructured.Unstructured))
+	u, only := o.(*unstructured.Unstructured), trim.Untyped
+	if k.Kind == "" {
+		only = func(u *unstructured.Unstructured, keep trim.Keep) (*unstructured.Unstructured, error) {
+			return trim.Workload(u, kinds, keep)
+		}
+	}
+	kept, err := only(u, keep)
+	if err != nil {
+		return nil, err // and not a nil in an interface
+	}
+	return kept, nil
 }
 
 // store is access to one list of a Snapshot.

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/kubectl-sched/kubectl-sched/internal/cluster/trim"
 	"github.com/kubectl-sched/kubectl-sched/internal/workload"
 	"github.com/kubectl-sched/kubectl-sched/internal/workload/yamldoc"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
@@ -46,6 +45,9 @@ func readText(r io.Reader, o ReadOptions) (*Snapshot, error) {
 	for _, d := range yamldoc.Split(data) {
 		t.document(d)
 	}
+	for _, object := range t.waiting {
+		object()
+	}
 	if t.objects == 0 && len(t.findings) == 0 {
 		t.findings = append(t.findings, diag.Finding{Rule: "input/empty", Severity: diag.Error, Range: diag.At(diag.Pos{File: o.File}), Message: "there is no object in it"})
 	}
@@ -70,6 +72,9 @@ type textReader struct {
 	// objects counts what was read, the header too.
 	objects   int
 	hasHeader bool
+	// waiting read the objects once the header is known, wherever it stands: it says
+	// which schedulers there are, and so which annotations are read.
+	waiting []func()
 	// seen has the place of each object by its kind and name, places by itself.
 	seen     map[string]place
 	places   map[Object]place
@@ -155,7 +160,7 @@ func (t *textReader) value(value any, p place) {
 		t.header(object, p)
 		return
 	}
-	t.object(object, schema.FromAPIVersionAndKind(apiVersion, kind), p)
+	t.waiting = append(t.waiting, func() { t.object(object, schema.FromAPIVersionAndKind(apiVersion, kind), p) })
 }
 
 func (t *textReader) header(object map[string]any, p place) {
@@ -227,25 +232,14 @@ func (t *textReader) object(object map[string]any, gvk schema.GroupVersionKind, 
 
 // read decodes an object of the kind, and keeps of it what scheduling reads.
 func (t *textReader) read(k *Kind, object map[string]any, subject string, p place) (Object, bool) {
+	var o Object = &unstructured.Unstructured{Object: object}
 	if k.Typed {
-		o := k.New()
+		o = k.New()
 		if !t.decode(object, o, subject, p) {
 			return nil, false
 		}
-		if err := trim.Object(o); err != nil {
-			t.fail(p, subject, err.Error())
-			return nil, false
-		}
-		return o, true
 	}
-	u := &unstructured.Unstructured{Object: object}
-	var kept *unstructured.Unstructured
-	var err error
-	if k == Custom() {
-		kept, err = trim.Workload(u, t.kinds)
-	} else {
-		kept, err = trim.Untyped(u)
-	}
+	kept, err := k.Trim(o, t.kinds, KeepsAnnotation(t.s.Schedulers))
 	var findings diag.Findings
 	switch {
 	case errors.As(err, &findings):

@@ -45,10 +45,12 @@ func KeepsAnnotation(key string) bool {
 	return slices.Contains(annotationKeys, key)
 }
 
-func keptAnnotations(all map[string]string) map[string]string {
+func (keep Keep) has(key string) bool { return KeepsAnnotation(key) || keep != nil && keep(key) }
+
+func (keep Keep) annotations(all map[string]string) map[string]string {
 	var kept map[string]string
 	for key, value := range all {
-		if KeepsAnnotation(key) {
+		if keep.has(key) {
 			if kept == nil {
 				kept = map[string]string{}
 			}

@@ -10,13 +10,14 @@ import (
 )
 
 // afters are run on values of a type once their fields are trimmed.
-var afters = map[reflect.Type]func(reflect.Value){
-	reflect.TypeFor[corev1.PodSpec]():         func(v reflect.Value) { tidyPodSpec(v.Addr().Interface().(*corev1.PodSpec)) },
-	reflect.TypeFor[corev1.Pod]():             func(v reflect.Value) { tidyPod(v.Addr().Interface().(*corev1.Pod)) },
-	reflect.TypeFor[corev1.PodTemplateSpec](): func(v reflect.Value) { tidyMeta(&v.Addr().Interface().(*corev1.PodTemplateSpec).ObjectMeta) },
+var afters = map[reflect.Type]func(reflect.Value, Keep){
+	reflect.TypeFor[corev1.PodSpec](): func(v reflect.Value, _ Keep) { tidyPodSpec(v.Addr().Interface().(*corev1.PodSpec)) },
+	reflect.TypeFor[corev1.Pod]():     func(v reflect.Value, _ Keep) { tidyPod(v.Addr().Interface().(*corev1.Pod)) },
+	reflect.TypeFor[corev1.PodTemplateSpec](): func(v reflect.Value, keep Keep) {
+		t := v.Addr().Interface().(*corev1.PodTemplateSpec)
+		t.Annotations = keep.annotations(t.Annotations)
+	},
 }
-
-func tidyMeta(m *metav1.ObjectMeta) { m.Annotations = keptAnnotations(m.Annotations) }
 
 // tidyPodSpec drops the volumes and mounts of which nothing is left that anybody
 // reads: the token of the service account, configuration, scratch space.

@@ -17,11 +17,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// Keep says which annotations besides those of KeepsAnnotation are kept, by their
+// keys; nil for no others.
+type Keep func(key string) bool
+
 // Object takes out of the object, in place, all but what scheduling reads: of the
-// fields those of the allow-list of its kind, of the annotations those that
-// KeepsAnnotation. A kind without an allow-list is an error, and the object as it
-// was.
-func Object(o metav1.Object) error {
+// fields those of the allow-list of its kind, of the annotations those that are
+// kept. A kind without an allow-list is an error, and the object as it was.
+func Object(o metav1.Object, keep Keep) error {
 	v := reflect.ValueOf(o)
 	if v.Kind() != reflect.Pointer || v.IsNil() {
 		return fmt.Errorf("trim a %T: it is no pointer to an object", o)
@@ -30,13 +33,13 @@ func Object(o metav1.Object) error {
 	if !ok {
 		return fmt.Errorf("trim a %T: there is no list of the fields that scheduling reads of it", o)
 	}
-	plan.apply(v.Elem())
-	o.SetAnnotations(keptAnnotations(o.GetAnnotations()))
+	plan.apply(v.Elem(), keep)
+	o.SetAnnotations(keep.annotations(o.GetAnnotations()))
 	return nil
 }
 
 // PodSpec takes out of a pod's spec all but what scheduling reads, in place.
-func PodSpec(s *corev1.PodSpec) { podSpecPlan().apply(reflect.ValueOf(s).Elem()) }
+func PodSpec(s *corev1.PodSpec) { podSpecPlan().apply(reflect.ValueOf(s).Elem(), nil) }
 
 // plan is what is kept of values of one type. A nil plan keeps all.
 type plan struct {
@@ -45,7 +48,7 @@ type plan struct {
 	fields []fieldPlan
 	elem   *plan
 	// after makes smaller what a list of fields alone cannot.
-	after func(reflect.Value)
+	after func(reflect.Value, Keep)
 }
 
 type fieldPlan struct {
@@ -53,18 +56,18 @@ type fieldPlan struct {
 	plan *plan
 }
 
-func (p *plan) apply(v reflect.Value) {
+func (p *plan) apply(v reflect.Value, keep Keep) {
 	if p == nil {
 		return
 	}
 	switch v.Kind() {
 	case reflect.Pointer:
 		if !v.IsNil() {
-			p.elem.apply(v.Elem())
+			p.elem.apply(v.Elem(), keep)
 		}
 	case reflect.Slice:
 		for i := range v.Len() {
-			p.elem.apply(v.Index(i))
+			p.elem.apply(v.Index(i), keep)
 		}
 	case reflect.Struct:
 		for i, f := range p.fields {
@@ -72,11 +75,11 @@ func (p *plan) apply(v reflect.Value) {
 			case !f.kept:
 				v.Field(i).SetZero()
 			case f.plan != nil:
-				f.plan.apply(v.Field(i))
+				f.plan.apply(v.Field(i), keep)
 			}
 		}
 		if p.after != nil {
-			p.after(v)
+			p.after(v, keep)
 		}
 	default: // leaves are kept as they are, and paths lead through no maps
 	}

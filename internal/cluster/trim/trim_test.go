@@ -130,7 +130,7 @@ func TestOnlyListedFieldsComeOut(t *testing.T) {
 			object := filled(reflect.PointerTo(of), 0)
 			before := map[string]bool{}
 			paths(object, "", before)
-			if err := Object(object.Interface().(metav1.Object)); err != nil {
+			if err := Object(object.Interface().(metav1.Object), nil); err != nil {
 				t.Fatal(err)
 			}
 			after := map[string]bool{}
@@ -164,7 +164,7 @@ func TestSecretsDoNotComeOut(t *testing.T) {
 	t.Parallel()
 	for of := range kindFields() {
 		object := filled(reflect.PointerTo(of), 0)
-		if err := Object(object.Interface().(metav1.Object)); err != nil {
+		if err := Object(object.Interface().(metav1.Object), nil); err != nil {
 			t.Fatal(err)
 		}
 		after := map[string]bool{}
@@ -217,7 +217,7 @@ func TestFieldsOfPluginsAreKept(t *testing.T) {
 		}},
 	}
 	for name, test := range tests {
-		if err := Object(test.object); err != nil {
+		if err := Object(test.object, nil); err != nil {
 			t.Fatal(err)
 		}
 		after := map[string]bool{}
@@ -249,7 +249,7 @@ func TestStatusThatRepeatsTheSpecGoes(t *testing.T) {
 			Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Reason: "Unschedulable", Message: "0/3 nodes of customer x"}, {Type: corev1.PodInitialized}},
 		},
 	}
-	if err := Object(pod); err != nil {
+	if err := Object(pod, nil); err != nil {
 		t.Fatal(err)
 	}
 	want := corev1.PodStatus{
@@ -281,7 +281,7 @@ spec:
           - {name: pytorch, image: i, command: [rm], env: [{name: TOKEN, value: s}], resources: {limits: {nvidia.com/gpu: 1}}}
 status: {replicaStatuses: {}}
 `)
-	got, err := Workload(in, nil)
+	got, err := Workload(in, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -303,7 +303,7 @@ spec:
 	if diff := cmp.Diff(want.Object, got.Object); diff != "" {
 		t.Error(diff)
 	}
-	if _, err := Workload(unmarshal(t, "{apiVersion: example.com/v1, kind: Other, metadata: {name: x}}"), nil); err == nil || !strings.Contains(err.Error(), "no kind of workload") {
+	if _, err := Workload(unmarshal(t, "{apiVersion: example.com/v1, kind: Other, metadata: {name: x}}"), nil, nil); err == nil || !strings.Contains(err.Error(), "no kind of workload") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -320,7 +320,7 @@ spec:
   template:
     metadata: {labels: {class: gpu}, annotations: {x: y}}
     spec: {expireAfter: 1h, requirements: [{key: a, operator: In, values: [b]}]}
-`))
+`), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -337,10 +337,10 @@ spec:
 	if diff := cmp.Diff(want.Object, got.Object); diff != "" {
 		t.Error(diff)
 	}
-	if _, err := Untyped(unmarshal(t, "{apiVersion: v1, kind: Secret, metadata: {name: x}}")); err == nil {
+	if _, err := Untyped(unmarshal(t, "{apiVersion: v1, kind: Secret, metadata: {name: x}}"), nil); err == nil {
 		t.Error("a Secret is trimmed without an error")
 	}
-	if err := Object(&corev1.Secret{}); err == nil || !strings.Contains(err.Error(), "no list") {
+	if err := Object(&corev1.Secret{}, nil); err == nil || !strings.Contains(err.Error(), "no list") {
 		t.Errorf("a Secret: error %v", err)
 	}
 }

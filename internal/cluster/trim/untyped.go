@@ -26,7 +26,7 @@ var untypedFields = map[schema.GroupKind][]string{
 
 // Untyped is Object for a kind without a Go type that scheduling reads itself: it
 // returns what is kept, and an error for other kinds.
-func Untyped(u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func Untyped(u *unstructured.Unstructured, keep Keep) (*unstructured.Unstructured, error) {
 	paths, ok := untypedFields[u.GroupVersionKind().GroupKind()]
 	if !ok {
 		return nil, fmt.Errorf("trim a %s: there is no list of the fields that scheduling reads of it", u.GroupVersionKind().GroupKind())
@@ -36,7 +36,7 @@ func Untyped(u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 		t.add(path)
 	}
 	kept := &unstructured.Unstructured{Object: t.only(u.Object).(map[string]any)}
-	keepAnnotations(kept)
+	keep.inPlace(kept)
 	return kept, nil
 }
 
@@ -65,8 +65,8 @@ func (t tree) only(value any) any {
 	return nil // not what the kind has there
 }
 
-func keepAnnotations(u *unstructured.Unstructured) {
-	kept := keptAnnotations(u.GetAnnotations())
+func (keep Keep) inPlace(u *unstructured.Unstructured) {
+	kept := keep.annotations(u.GetAnnotations())
 	if kept == nil {
 		unstructured.RemoveNestedField(u.Object, "metadata", "annotations")
 		return
@@ -85,7 +85,7 @@ var scaleFields = map[string]bool{
 // Workload returns what is kept of a workload of another kind: how many pods it
 // wants, its selector, and its pod templates, trimmed as those of pods are. A kind
 // that is not in the table (nil for the built-in one) is an error.
-func Workload(u *unstructured.Unstructured, kinds *workload.Kinds) (*unstructured.Unstructured, error) {
+func Workload(u *unstructured.Unstructured, kinds *workload.Kinds, keep Keep) (*unstructured.Unstructured, error) {
 	w, findings, ok := workload.FromObject(u.Object, workload.Options{Kinds: kinds}, workload.Source{Live: true})
 	if findings.HasErrors() {
 		return nil, findings
@@ -98,7 +98,7 @@ func Workload(u *unstructured.Unstructured, kinds *workload.Kinds) (*unstructure
 		t := &w.Templates[i]
 		for field, path := range t.Paths {
 			if field == workload.TemplateAnnotations {
-				root.at(path).leaf = annotationsOf
+				root.at(path).leaf = keep.plain
 				continue
 			}
 			root.at(path).leaf = whole
@@ -120,7 +120,7 @@ func Workload(u *unstructured.Unstructured, kinds *workload.Kinds) (*unstructure
 	for key, value := range head.only(u.Object).(map[string]any) {
 		out.Object[key] = value
 	}
-	keepAnnotations(out)
+	keep.inPlace(out)
 	return out, nil
 }
 
@@ -194,11 +194,11 @@ func isScalar(v any) bool {
 
 func whole(v any) (any, error) { return runtime.DeepCopyJSONValue(v), nil }
 
-func annotationsOf(v any) (any, error) {
+func (keep Keep) plain(v any) (any, error) {
 	out := map[string]any{}
 	all, _ := v.(map[string]any)
 	for key, value := range all {
-		if KeepsAnnotation(key) {
+		if keep.has(key) {
 			out[key] = value
 		}
 	}
