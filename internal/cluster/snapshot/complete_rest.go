@@ -127,7 +127,7 @@ func completeVolumes(s *Snapshot) {
 	for _, c := range s.PersistentVolumeClaims {
 		or(&c.Spec.VolumeMode, corev1.PersistentVolumeFilesystem)
 		if c.Spec.StorageClassName == nil && byDefault != nil && c.Spec.VolumeName == "" {
-			c.Spec.StorageClassName = &byDefault.Name
+			c.Spec.StorageClassName = new(byDefault.Name)
 		}
 		if v := volumes[c.Spec.VolumeName]; v != nil {
 			bind(c, v)
@@ -153,7 +153,7 @@ func bind(c *corev1.PersistentVolumeClaim, v *corev1.PersistentVolume) {
 	}
 	orWord(&v.Status.Phase, corev1.VolumeBound)
 	if c.Spec.StorageClassName == nil {
-		c.Spec.StorageClassName = &v.Spec.StorageClassName
+		c.Spec.StorageClassName = new(v.Spec.StorageClassName)
 	}
 }
 
