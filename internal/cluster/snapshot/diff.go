@@ -18,12 +18,13 @@ import (
 // ChangeKind is what became of an object.
 type ChangeKind string
 
-// What can become of an object. Only pods move: the same pod on another node, or the
-// next one of the same name. One that was made anew and is otherwise as before is
-// Replaced.
+// What can become of an object. Only pods are placed and move: one that waited has a
+// node, or it is on another node, itself or the next one of its name. An object that
+// was made anew and is otherwise as before is Replaced.
 const (
 	Added    ChangeKind = "added"
 	Removed  ChangeKind = "removed"
+	Placed   ChangeKind = "placed"
 	Moved    ChangeKind = "moved"
 	Replaced ChangeKind = "replaced"
 	Changed  ChangeKind = "changed"
@@ -172,10 +173,17 @@ func compare(k *Kind, was, is Object, owners owners) (*Change, error) {
 	}
 	if p, ok := was.(*corev1.Pod); ok {
 		c.From, c.To = p.Spec.NodeName, is.(*corev1.Pod).Spec.NodeName
-		if c.From != c.To {
+		switch {
+		case c.From == c.To:
+		case c.From == "" && !replaced:
+			c.Change = Placed
+		default:
 			c.Change = Moved
 		}
-		c.Fields = slices.DeleteFunc(c.Fields, func(f FieldChange) bool { return f.Path == "spec.nodeName" })
+		// That a pod runs where it was placed is no news.
+		c.Fields = slices.DeleteFunc(c.Fields, func(f FieldChange) bool {
+			return f.Path == "spec.nodeName" || f.Path == "status.phase" && c.Change == Placed
+		})
 	}
 	if len(c.Fields) == 0 {
 		if c.Fields = nil; c.Change == Changed {

@@ -32,6 +32,10 @@ items:
   kind: Pod
   metadata: {name: labelled, namespace: shop}
   spec: {containers: [{name: c}]}
+- apiVersion: v1
+  kind: Pod
+  metadata: {name: waited, namespace: shop}
+  spec: {containers: [{name: c}]}
 - apiVersion: apps/v1
   kind: ReplicaSet
   metadata: {name: web-1, namespace: shop, ownerReferences: [{apiVersion: apps/v1, kind: Deployment, name: web, controller: true}]}
@@ -64,6 +68,10 @@ items:
   kind: Pod
   metadata: {name: labelled, namespace: shop, labels: {new: label}}
   spec: {containers: [{name: c}]}
+- apiVersion: v1
+  kind: Pod
+  metadata: {name: waited, namespace: shop}
+  spec: {nodeName: kept, containers: [{name: c}]}
 - apiVersion: apps/v1
   kind: ReplicaSet
   metadata: {name: web-1, namespace: shop, ownerReferences: [{apiVersion: apps/v1, kind: Deployment, name: web, controller: true}]}
@@ -84,6 +92,7 @@ items:
 		{Kind: "Pod", List: "pods", Namespace: "shop", Name: "db-0", Change: Moved, Workload: "Pod shop/db-0", From: "gone", To: "come"},
 		{Kind: "Pod", List: "pods", Namespace: "shop", Name: "labelled", Change: Changed, Workload: "Pod shop/labelled", Fields: []FieldChange{{Path: "metadata.labels", After: `{"new":"label"}`}}},
 		{Kind: "Pod", List: "pods", Namespace: "shop", Name: "same", Change: Replaced, Workload: "Pod shop/same", From: "kept", To: "kept"},
+		{Kind: "Pod", List: "pods", Namespace: "shop", Name: "waited", Change: Placed, Workload: "Pod shop/waited", To: "kept"},
 		{Kind: "Pod", List: "pods", Namespace: "shop", Name: "web-a", Change: Removed, Workload: "Deployment shop/web", From: "kept"},
 		{Kind: "Pod", List: "pods", Namespace: "shop", Name: "web-b", Change: Added, Workload: "Deployment shop/web", To: "kept"},
 	}

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 const (
@@ -149,6 +150,9 @@ func deployment(i int) runtime.Object {
 	d.Spec = appsv1.DeploymentSpec{
 		Replicas: new(int32(podsPerWorkload)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}},
 		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels(i)}, Spec: podSpec(i)},
+		Strategy: appsv1.DeploymentStrategy{Type: appsv1.RollingUpdateDeploymentStrategyType, RollingUpdate: &appsv1.RollingUpdateDeployment{
+			MaxUnavailable: new(intstr.FromString("25%")), MaxSurge: new(intstr.FromString("25%")),
+		}},
 	}
 	d.Status = appsv1.DeploymentStatus{Replicas: podsPerWorkload, ReadyReplicas: podsPerWorkload}
 	return d
