@@ -14,11 +14,13 @@ import (
 
 // Placement writes what would become of a cluster: where pods would be, which
 // would wait and why, and what that rests on.
-func Placement(w io.Writer, format Format, r *preview.Result, s *preview.Summary, o Options) error {
+// pools names the pool of each node.
+func Placement(w io.Writer, format Format, r *preview.Result, pools map[string]string, o Options) error {
+	s := r.Summarize(pools)
 	if format != Text {
-		return documents(w, format, "Placement", placementDocument(r, s, o))
+		return documents(w, format, "Placement", placementDocument(r, s, pools, o))
 	}
-	p := placement{result: r, summary: s, options: o}
+	p := placement{result: r, summary: s, pools: pools, options: o}
 	p.headline()
 	p.fill()
 	p.moves()
@@ -34,6 +36,7 @@ func Placement(w io.Writer, format Format, r *preview.Result, s *preview.Summary
 type placement struct {
 	result  *preview.Result
 	summary *preview.Summary
+	pools   map[string]string
 	options Options
 	b       strings.Builder
 }
@@ -205,8 +208,8 @@ func (p *placement) waiting() {
 				names = append(names, fmt.Sprintf("and %d more", len(group)-mostWaiting))
 			}
 			p.say("%s: %s", w.Ref, strings.Join(names, ", "))
-			for _, line := range Why(p.result, group[0], p.options) {
-				p.b.WriteString(p.options.indented(line, "  "))
+			for _, line := range p.why(group[0]) {
+				p.say("  %s", line)
 			}
 		}
 	}
@@ -217,6 +220,55 @@ func (p *placement) sectionOnce(done *bool, title string) {
 		p.section(title)
 		*done = true
 	}
+}
+
+// why says why the pod waits.
+func (p *placement) why(pod simulate.Pod) []string {
+	switch pod.Verdict {
+	case simulate.Unserved:
+		return []string{fmt.Sprintf("no scheduler that is known to run serves the name %q", pod.Pod.Spec.SchedulerName)}
+	case simulate.Gated:
+		var names []string
+		for _, g := range pod.Pod.Spec.SchedulingGates {
+			names = append(names, g.Name)
+		}
+		if len(names) == 0 {
+			return []string{"held back before scheduling: its group is not complete, or not known"}
+		}
+		return []string{"held by the gates " + strings.Join(names, ", ")}
+	}
+	lines := causes(p.result.Causes(pod, p.pools), p.options)
+	if len(lines) == 0 && pod.Attempt != nil {
+		lines = append(lines, pod.Attempt.Message)
+	}
+	return lines
+}
+
+// causes says why nodes do not take a pod, a line for each cause and one for the
+// policies behind it.
+func causes(list []preview.Cause, o Options) []string {
+	var lines []string
+	for _, c := range list {
+		lines = append(lines, fmt.Sprintf("%s: %s (%s)", amount(c.Count(), "node", "nodes")+inPools(c.Nodes), c.Reason, c.Plugin))
+		if len(c.Origins) > 0 {
+			lines = append(lines, "  "+originText(c.Origins, o))
+		}
+	}
+	return lines
+}
+
+// inPools says in which pools the nodes are.
+func inPools(nodes map[string]int) string {
+	var parts []string
+	for _, pool := range slices.Sorted(maps.Keys(nodes)) {
+		if pool != "" {
+			parts = append(parts, fmt.Sprintf("%d of pool %s", nodes[pool], pool))
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return ", " + strings.Join(parts, ", ")
 }
 
 func (p *placement) growth(pool string) int {
@@ -292,7 +344,7 @@ func (p *placement) assumptions() {
 	}
 	p.section("This assumes that")
 	for _, line := range lines {
-		p.b.WriteString(p.options.indented(line, "- "))
+		p.say("- %s", line)
 	}
 }
 
@@ -300,7 +352,7 @@ func (p *placement) assumptions() {
 func originText(origins []compiler.Origin, o Options) string {
 	var parts []string
 	for _, origin := range origins {
-		text := o.at(origin.Range)
+		text := o.Place(origin.Range.Start)
 		if origin.Policy != "" {
 			text = "policy " + origin.Policy + ", " + text
 		}
