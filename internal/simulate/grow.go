@@ -67,7 +67,7 @@ func (w *World) growFor(ctx context.Context, name podName, pools []Pool) (bool, 
 		if pool.Limit > 0 && w.growthOf(pool.Name) >= pool.Limit {
 			continue
 		}
-		before := w.last[name]
+		before := maps.Clone(w.last)
 		node, err := w.addNode(pool.Template)
 		if err != nil {
 			return false, err
@@ -85,8 +85,9 @@ func (w *World) growFor(ctx context.Context, name podName, pools []Pool) (bool, 
 		}
 		if kept {
 			w.grown[node] = pool.Name
+			continue
 		}
-		w.last[name] = before
+		w.last = before // what was said of a node that is not there does not count
 	}
 	return false, nil
 }

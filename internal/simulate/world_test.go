@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -226,6 +227,18 @@ func TestGrow(t *testing.T) {
 	if diff := cmp.Diff(map[Verdict]int{Placed: 3, NeedsNodes: 3}, verdicts); diff != "" {
 		t.Error(diff)
 	}
+	if err := w.Take(t.Context(), Scale{Ref{"Deployment", "shop", "web"}, 7}); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Grow(t.Context(), []Pool{{Name: "small", Template: small}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range w.Outcome().Pods {
+		// Three nodes and the two new ones: the small one was taken back.
+		if want := "0/5 nodes are available: 5 Insufficient cpu."; p.Verdict == Waiting && !strings.HasPrefix(p.Attempt.Message, want) {
+			t.Errorf("message is %q, want %q", p.Attempt.Message, want)
+		}
+	}
 	if len(out.Nodes) != 3 {
 		t.Errorf("there are %d nodes, want those that are there", len(out.Nodes))
 	}
@@ -269,5 +282,23 @@ func TestSameOutcome(t *testing.T) {
 		if diff := cmp.Diff(first, where()); diff != "" {
 			t.Fatal(diff)
 		}
+	}
+}
+
+// Nodes that are lost are not looked at any more, whether pods were on them or not.
+func TestLostNodesAreGone(t *testing.T) {
+	t.Parallel()
+	d := deployment("web", 2, "1")
+	s := world(zones(2, "4"), d, "a0", "b1")
+	w := newWorld(t, s)
+	if err := w.Take(t.Context(), Mark{Nodes: []string{"a1"}, Labels: map[string]string{"pool": "x"}}, Pending{}, Lose{[]string{"a1", "a0"}}); err != nil {
+		t.Fatal(err)
+	}
+	trial, err := w.Try(t.Context(), lone("100", nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "0/4 nodes are available: 4 Insufficient cpu."; trial.Message != want {
+		t.Errorf("message is %q, want %q", trial.Message, want)
 	}
 }

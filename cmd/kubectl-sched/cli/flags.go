@@ -73,6 +73,9 @@ func (a *app) defaultPolicyPath() string {
 	return "."
 }
 
+// defaultMaxFileSize is what --max-file-size is if nothing is said.
+var defaultMaxFileSize = resource.NewQuantity(workload.DefaultMaxFileSize, resource.BinarySI).String()
+
 // manifestFlags say which manifests to read, as kubectl's flags of that name.
 type manifestFlags struct {
 	files       []string
@@ -85,7 +88,7 @@ func (f *manifestFlags) addTo(flags *pflag.FlagSet) {
 	flags.StringSliceVarP(&f.files, "filename", "f", nil, "Files or folders with manifests; \"-\" is standard input")
 	flags.BoolVarP(&f.recursive, "recursive", "R", false, "Read the folders given with -f recursively")
 	flags.StringVarP(&f.kustomize, "kustomize", "k", "", "Folder of a kustomization to build and read")
-	flags.StringVar(&f.maxFileSize, "max-file-size", resource.NewQuantity(workload.DefaultMaxFileSize, resource.BinarySI).String(), "How large one file of manifests may be")
+	flags.StringVar(&f.maxFileSize, "max-file-size", defaultMaxFileSize, "How large one file of manifests may be")
 }
 
 // manifestOptions are resolved manifestFlags.

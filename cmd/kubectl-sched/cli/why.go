@@ -61,6 +61,7 @@ type whyOptions struct {
 }
 
 func (f *whyFlags) toOptions(a *app, args []string) (*whyOptions, error) {
+	f.maxFileSize = defaultMaxFileSize // there are no manifests
 	p, err := f.pipelineFlags.toOptions(a)
 	if err != nil {
 		return nil, err
