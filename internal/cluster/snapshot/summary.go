@@ -54,7 +54,7 @@ func (g Group) Share(name corev1.ResourceName) (float64, bool) {
 // poolLabels are the labels by which those who make nodes say of which pool one is.
 var poolLabels = []string{
 	"karpenter.sh/nodepool", "eks.amazonaws.com/nodegroup", "cloud.google.com/gke-nodepool", "kubernetes.azure.com/agentpool",
-	"node.cluster.x-k8s.io/pool", "kops.k8s.io/instancegroup", "sandbox.kubectl-sched.github.io/pool",
+	"node.cluster.x-k8s.io/pool", "kops.k8s.io/instancegroup",
 }
 
 // PoolOf returns the pool that the node is of, as who made it says; empty if nobody
