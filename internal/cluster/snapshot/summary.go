@@ -92,6 +92,7 @@ func Summarize(s *Snapshot) Summary {
 		}
 		addResources(g.Allocatable, n.Status.Allocatable)
 	}
+	asked := corev1.ResourceList{}
 	for _, p := range s.Pods {
 		ended := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 		switch g := byNode[p.Spec.NodeName]; {
@@ -100,7 +101,8 @@ func Summarize(s *Snapshot) Summary {
 			sum.Pending++
 		case g != nil:
 			g.Pods++
-			addResources(g.Requested, resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{UseStatusResources: true}))
+			asked = resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{UseStatusResources: true, Reuse: asked})
+			addResources(g.Requested, asked)
 		}
 	}
 	sum.Groups = make([]Group, 0, len(groups))
