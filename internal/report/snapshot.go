@@ -48,8 +48,12 @@ func Snapshot(w io.Writer, format Format, s *snapshot.Snapshot, o Options) error
 	if len(sum.Groups) > 0 {
 		b.WriteString("\n" + fillTable(sum.Groups).text(o.width()))
 	}
-	for _, m := range s.Missing {
-		b.WriteString("\n" + o.Wrapped(fmt.Sprintf("Not known: %s (%s)", m.Resource, m.Reason)) + "\n")
+	if len(s.Missing) > 0 {
+		var names []string
+		for _, m := range s.Missing {
+			names = append(names, m.Resource)
+		}
+		b.WriteString("\n" + o.Wrapped("Not known, because whoever took it could not read them: "+strings.Join(names, ", ")) + "\n")
 	}
 	for _, scheduler := range s.Schedulers {
 		b.WriteString("\n" + o.Wrapped(schedulerWords(scheduler)) + "\n")

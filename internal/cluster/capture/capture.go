@@ -98,22 +98,21 @@ func (c *capturer) all(ctx context.Context) error {
 // kind reads all objects of a kind.
 func (c *capturer) kind(ctx context.Context, k *snapshot.Kind) error {
 	list, served, err := c.lister(k)
-	if err != nil || !served {
+	switch {
+	case err != nil:
 		return c.verdict(k.Resource, k.Group, err)
+	case !served && required[k.Resource] && k.Group == "":
+		return fmt.Errorf("the API server does not serve %s", k.Resource)
+	case !served:
+		return nil
 	}
 	return c.verdict(k.Resource, k.Group, c.read(ctx, k, k.Name, list))
 }
 
-// lister returns how the objects of a kind are listed, and whether the cluster may
-// serve it at all.
+// lister returns how the objects of a kind are listed, and whether the cluster
+// serves it: where it does not, an API server that knows no rights to it may refuse
+// rather than say so.
 func (c *capturer) lister(k *snapshot.Kind) (lister, bool, error) {
-	if k.Typed {
-		list, ok := typedLists(c.client.Kube)[k.GroupKind()]
-		if !ok {
-			return nil, false, fmt.Errorf("there is no way to list %s", k.Name)
-		}
-		return list, true, nil
-	}
 	mapping, err := c.client.Resource(k.GroupKind(), k.Version)
 	if meta.IsNoMatchError(err) {
 		return nil, false, nil
@@ -121,7 +120,14 @@ func (c *capturer) lister(k *snapshot.Kind) (lister, bool, error) {
 	if err != nil {
 		return nil, false, err
 	}
-	return dynamicList(c.client.Interface(mapping, "")), true, nil
+	if !k.Typed {
+		return dynamicList(c.client.Interface(mapping, "")), true, nil
+	}
+	list, ok := typedLists(c.client.Kube)[k.GroupKind()]
+	if !ok {
+		return nil, false, fmt.Errorf("there is no way to list %s", k.Name)
+	}
+	return list, true, nil
 }
 
 // custom reads the workloads of other kinds that the table knows and the cluster

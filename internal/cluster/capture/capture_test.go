@@ -186,3 +186,28 @@ func TestOtherKindsAndWhatIsOver(t *testing.T) {
 		t.Errorf("findings %v", findings)
 	}
 }
+
+// TestEveryKindCanBeListed holds that there is a way to list each kind, whether this
+// cluster serves it or not.
+func TestEveryKindCanBeListed(t *testing.T) {
+	t.Parallel()
+	var resources []capturetest.Resource
+	for _, k := range snapshot.Kinds() {
+		if k != snapshot.Custom() {
+			resources = append(resources, capturetest.Fixed(k.GroupVersionKind, k.Resource, k.Namespaced))
+		}
+	}
+	asked := map[string]bool{}
+	server := &capturetest.Server{Resources: resources, Refuse: func(resource string, _ int) (int, metav1.Status) {
+		asked[resource] = true
+		return 0, metav1.Status{}
+	}}
+	if _, findings, err := take(t, server, capture.Options{}); err != nil || len(findings) > 0 {
+		t.Fatal(err, findings)
+	}
+	for _, r := range resources {
+		if name := (schema.GroupResource{Group: r.Group, Resource: r.Name}).String(); !asked[name] {
+			t.Errorf("%s was not listed", name)
+		}
+	}
+}

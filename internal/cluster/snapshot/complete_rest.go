@@ -67,7 +67,8 @@ func completeWorkloads(s *Snapshot) {
 	for _, c := range s.CronJobs {
 		orWord(&c.Spec.ConcurrencyPolicy, batchv1.AllowConcurrent)
 		or(&c.Spec.Suspend, false)
-		completeJob(&c.Spec.JobTemplate.Spec)
+		// The rest of the job gets its defaults when it is made.
+		completePodSpec(&c.Spec.JobTemplate.Spec.Template.Spec)
 	}
 	for _, rc := range s.ReplicationControllers {
 		or(&rc.Spec.Replicas, 1)

@@ -43,7 +43,7 @@ type Limits struct {
 	Text int64
 }
 
-// DefaultLimits are far above what the largest cluster needs.
+// defaultLimits are far above what the largest cluster needs.
 var defaultLimits = Limits{Bytes: 4 << 30, Record: 16 << 20, Text: 256 << 20}
 
 func (l Limits) orDefault() Limits {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"sync"
 
 	"github.com/klauspost/compress/zstd"
 	"golang.org/x/sync/errgroup"
@@ -66,6 +67,13 @@ func ReadFile(path string, o ReadOptions) (*Snapshot, error) {
 // batchBytes is how many bytes of records are decoded at a time by one of several.
 const batchBytes = 1 << 20
 
+// buffers are what the bytes of batches are read into, used again and again.
+type buffers struct{ sync.Pool }
+
+func newBuffers() *buffers {
+	return &buffers{sync.Pool{New: func() any { return new(make([]byte, 0, batchBytes+batchBytes/4)) }}}
+}
+
 // batch is a run of records of one kind, and the objects that they are decoded to.
 type batch struct {
 	kind    *Kind
@@ -90,14 +98,20 @@ func readRecords(r *bufio.Reader, limits Limits) (*Snapshot, error) {
 	}
 	defer unpacked.Close()
 
-	in := &recordReader{r: bufio.NewReaderSize(&limited{r: unpacked, left: limits.Bytes}, 256<<10), max: limits.Record, tool: tool}
+	free := newBuffers()
+	in := &recordReader{free: free, r: bufio.NewReaderSize(&limited{r: unpacked, left: limits.Bytes}, 256<<10), max: limits.Record, tool: tool}
 	var decoding errgroup.Group
 	decoding.SetLimit(workers)
 	var batches []*batch
 	s := &Snapshot{}
 	err = in.each(s, func(b *batch) {
 		batches = append(batches, b)
-		decoding.Go(b.decode)
+		decoding.Go(func() error {
+			err := b.decode()
+			free.Put(new(b.data[:0]))
+			b.data, b.ends = nil, nil
+			return err
+		})
 	})
 	if err := errors.Join(err, decoding.Wait()); err != nil {
 		return nil, err
@@ -111,7 +125,7 @@ func readRecords(r *bufio.Reader, limits Limits) (*Snapshot, error) {
 	return s, nil
 }
 
-// decode turns the records into objects, and lets go of their bytes.
+// decode turns the records into objects, which keep nothing of their bytes.
 func (b *batch) decode() error {
 	b.objects = make([]Object, 0, len(b.ends))
 	start := 0
@@ -123,7 +137,6 @@ func (b *batch) decode() error {
 		b.objects = append(b.objects, o)
 		start = end
 	}
-	b.data, b.ends = nil, nil
 	return nil
 }
 
@@ -140,6 +153,7 @@ func (k *Kind) unmarshal(data []byte, o Object) (err error) {
 
 type recordReader struct {
 	r     *bufio.Reader
+	free  *buffers
 	max   int64
 	tool  string
 	count uint64
@@ -190,7 +204,7 @@ func (in *recordReader) each(s *Snapshot, visit func(*batch)) error {
 			flush()
 		}
 		if current == nil {
-			current = &batch{kind: k}
+			current = &batch{kind: k, data: *in.free.Get().(*[]byte)}
 		}
 		if current.data, err = in.body(current.data, length); err != nil {
 			return err

@@ -54,7 +54,7 @@ func (g Group) Share(name corev1.ResourceName) (float64, bool) {
 // poolLabels are the labels by which those who make nodes say of which pool one is.
 var poolLabels = []string{
 	"karpenter.sh/nodepool", "eks.amazonaws.com/nodegroup", "cloud.google.com/gke-nodepool", "kubernetes.azure.com/agentpool",
-	"node.cluster.x-k8s.io/pool", "kops.k8s.io/instancegroup", "sandbox.kubectl-sched.github.io/pool",
+	"node.cluster.x-k8s.io/pool", "kops.k8s.io/instancegroup",
 }
 
 // PoolOf returns the pool that the node is of, as who made it says; empty if nobody
@@ -92,6 +92,7 @@ func Summarize(s *Snapshot) Summary {
 		}
 		addResources(g.Allocatable, n.Status.Allocatable)
 	}
+	asked := corev1.ResourceList{}
 	for _, p := range s.Pods {
 		ended := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 		switch g := byNode[p.Spec.NodeName]; {
@@ -100,7 +101,8 @@ func Summarize(s *Snapshot) Summary {
 			sum.Pending++
 		case g != nil:
 			g.Pods++
-			addResources(g.Requested, resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{UseStatusResources: true}))
+			asked = resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{UseStatusResources: true, Reuse: asked})
+			addResources(g.Requested, asked)
 		}
 	}
 	sum.Groups = make([]Group, 0, len(groups))

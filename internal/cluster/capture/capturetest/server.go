@@ -129,6 +129,10 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, resource *Resource
 		}
 	}
 	from, _ := strconv.Atoi(r.URL.Query().Get("continue"))
+	if r.URL.Query().Get("labelSelector") != "" {
+		// Nothing here has the labels of a scheduler, which is all that anybody asks for.
+		from = resource.Len
+	}
 	to := resource.Len
 	if limit, err := strconv.Atoi(r.URL.Query().Get("limit")); err == nil && limit > 0 {
 		to = min(to, from+limit)
