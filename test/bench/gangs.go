@@ -116,7 +116,8 @@ func measureVirtual(ctx context.Context, dir, sandbox, scheduler string, table i
 // verdict says how the contended load went at so many requests a second. Seconds
 // say how busy the machine is too, so they do not fail the run.
 func verdict(r gangResult, qps int) string {
-	limit, reached := "", false
+	var limit string
+	var reached bool
 	if qps >= 1000 {
 		limit = fmt.Sprintf("a prototype on an idle machine: %.1f s, p50 %.1f s", prototypeTotal.Seconds(), prototypeMiddle.Seconds())
 		reached = r.total <= prototypeTotal && len(r.waits) > 0 && r.waits[len(r.waits)/2] <= prototypeMiddle
