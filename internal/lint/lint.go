@@ -38,13 +38,16 @@ func Check(r compiler.Request, plan *compiler.Plan) diag.Findings {
 			changes[key{plan.Changes[i].Workload, plan.Changes[i].Template}] = &plan.Changes[i]
 		}
 	}
+	after := func(w *workload.Workload, i int) workload.PodFields {
+		if change := changes[key{w, i}]; change != nil {
+			return change.After
+		}
+		return w.Templates[i].Pods
+	}
 	var findings diag.Findings
 	for _, w := range r.Workloads {
 		for i := range w.Templates {
-			t := &template{Request: &r, w: w, t: &w.Templates[i], pods: w.Templates[i].Pods, change: changes[key{w, i}]}
-			if t.change != nil {
-				t.pods = t.change.After
-			}
+			t := &template{Request: &r, w: w, t: &w.Templates[i], pods: after(w, i), after: after, change: changes[key{w, i}]}
 			for _, rule := range rules {
 				t.rule = rule
 				rule.check(t)
@@ -62,6 +65,8 @@ type template struct {
 	t *workload.Template
 	// pods is what would run.
 	pods workload.PodFields
+	// after returns what would run of any template.
+	after func(*workload.Workload, int) workload.PodFields
 	// change is what the policies come to for the template; nil if none is for it.
 	change *compiler.Change
 

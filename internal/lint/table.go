@@ -66,4 +66,9 @@ var rules = []Rule{
 		Doc:   "A DaemonSet does not count the nodes whose taints it does not tolerate, and looks healthy without them.",
 		check: daemonSetSkips,
 	},
+	{
+		Name:  "workload/gang-mixed",
+		Doc:   "Members of one gang that differ in priorityClassName, preemptionPolicy or schedulerName are never placed: the whole gang has one priority, one preemption policy and one profile.",
+		check: gangMixed,
+	},
 }

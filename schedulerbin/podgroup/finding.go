@@ -39,6 +39,8 @@ type finding struct {
 	// growing says that members are still missing, as while they are being made:
 	// one of them is told then, not each.
 	growing bool
+	// long says that the gang has waited for so long that every member is told.
+	long bool
 	// held says that seats are held for it.
 	held bool
 }
@@ -90,7 +92,7 @@ func (d *directory) finding(g *gang, now time.Time) (finding, bool) {
 	if !ours {
 		return finding{}, false // another scheduler's gang
 	}
-	f := finding{group: g.name()}
+	f := finding{group: g.name(), long: now.Sub(g.waiting) >= everyoneGrace}
 	f.waiting, f.bound = g.references()
 	if s != nil {
 		f.object = objectReference(g.id, s.uid)

@@ -21,6 +21,9 @@ const (
 	// reportGrace is how long a gang may wait before anything is said: members and
 	// their PodGroup are made one after the other.
 	reportGrace = 3 * time.Second
+	// everyoneGrace is how long it may wait before every member is told, not one of
+	// them: where gangs queue for room, most start before that.
+	everyoneGrace = 10 * time.Second
 	// repeatPeriod is how long a message about a gang stands at least before the
 	// next, if only its numbers have changed.
 	repeatPeriod = 10 * time.Second
@@ -87,7 +90,7 @@ func (e *Engine) report(ctx context.Context, said map[types.NamespacedName]*stat
 		current[f.group] = true
 		last := said[f.group]
 		isNew := last == nil || last.reason != f.reason
-		onAll := !f.growing && (isNew || !last.onAll)
+		onAll := !f.growing && f.long && (isNew || !last.onAll)
 		if isNew || onAll || f.held && !last.held || last.note != f.note && now.Sub(last.at) >= repeatPeriod {
 			said[f.group] = &statement{
 				reason: f.reason, note: f.note, at: now,
@@ -108,7 +111,8 @@ func (e *Engine) report(ctx context.Context, said map[types.NamespacedName]*stat
 }
 
 // tell writes the events of f: on its PodGroup object, and on the members that
-// wait, or on one of them if only numbers are new or members are missing.
+// wait, or on one of them if only numbers are new, members are missing, or it has not
+// waited for long.
 func (e *Engine) tell(ctx context.Context, f finding, onAll bool) {
 	regarding := f.waiting
 	if !onAll && len(regarding) > 1 {

@@ -16,6 +16,43 @@ import (
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/gangkey"
 )
 
+// TestShortWait holds that of a gang that has not waited for long one member is told,
+// and all of them when it has.
+func TestShortWait(t *testing.T) {
+	t.Parallel()
+	client := fake.NewClientset()
+	var told []string
+	client.PrependReactor("create", "events", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		told = append(told, action.(clienttesting.CreateAction).GetObject().(*eventsv1.Event).Regarding.Name)
+		return true, nil, nil
+	})
+	c := clocktesting.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	e := New(Options{Client: client, Clock: c, Reporter: "us", Instance: "here"})
+	e.directory.policies["ours"] = policy{timeout: time.Hour, onPartial: args.Report}
+	e.directory.setSpec(object{gangkey.FamilyX, "ns", "g"}, &spec{uid: "object", minMember: 2})
+	e.directory.setPod(pod("a", "g"))
+	e.directory.setPod(pod("b", "g"))
+	e.directory.endCycle(types.NamespacedName{Namespace: "ns", Name: "x-k8s.io:g"})
+	said := map[types.NamespacedName]*statement{}
+	for _, look := range []struct {
+		after time.Duration
+		want  []string
+	}{
+		{2 * time.Second, nil},
+		{2 * time.Second, []string{"a", "g"}},
+		{5 * time.Second, nil},
+		{2 * time.Second, []string{"a", "b", "g"}},
+		{20 * time.Second, nil},
+	} {
+		told = nil
+		c.Step(look.after)
+		e.report(t.Context(), said)
+		if diff := cmp.Diff(look.want, told); diff != "" {
+			t.Errorf("%s later: told (-want +got):\n%s", look.after, diff)
+		}
+	}
+}
+
 // TestWhoIsTold holds that while members are being made one of them is told, that
 // every member is told once when the gang is complete and does not fit, and that
 // numbers which change after that are told to one again.

@@ -11,6 +11,9 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -20,9 +23,12 @@ import (
 )
 
 const (
-	// contendedFigures is what a prototype of virtual groups took for the contended
-	// load at 1,000 requests a second, on two idle cores.
-	contendedFigures = "a prototype: 10.6 s, p50 5.4 s"
+	// prototypeTotal and prototypeMiddle are what a prototype of virtual groups took
+	// for the contended load at 1,000 requests a second, on two idle cores.
+	prototypeTotal, prototypeMiddle = 10600 * time.Millisecond, 5400 * time.Millisecond
+	// bindingsShare is how much of the limit of requests the Bindings must have got
+	// where it is what counts: a gang that does not fit must not hold them up.
+	bindingsShare = 0.7
 	// leastRatio is how many pods a second there must be for those of the in-tree
 	// group cycle.
 	leastRatio = 0.9
@@ -48,7 +54,7 @@ type gangBench struct {
 	dir, scheduler string
 	kube           kubernetes.Interface
 	objects        dynamic.Interface
-	started        int
+	started, nodes int
 }
 
 // The names of what is measured of gangs; gangsAll is both.
@@ -99,16 +105,32 @@ func measureVirtual(ctx context.Context, dir, sandbox, scheduler string, table i
 		if err != nil {
 			return err
 		}
-		limit := "all whole"
-		if qps == 1000 {
-			limit += "; " + contendedFigures
-		}
-		printGangs(table, contended, "bundled scheduler", qps, r, limit)
+		printGangs(table, contended, "bundled scheduler", qps, r, "all whole; "+verdict(r, qps))
 		if r.whole < contended.gangs || r.part > 0 {
 			return fmt.Errorf("contended gangs at %d QPS: %d of %d whole, %d in part", qps, r.whole, contended.gangs, r.part)
 		}
 	}
 	return nil
+}
+
+// verdict says how the contended load went at so many requests a second. Seconds
+// say how busy the machine is too, so they do not fail the run.
+func verdict(r gangResult, qps int) string {
+	var limit string
+	var reached bool
+	if qps >= 1000 {
+		limit = fmt.Sprintf("a prototype on an idle machine: %.1f s, p50 %.1f s", prototypeTotal.Seconds(), prototypeMiddle.Seconds())
+		reached = r.total <= prototypeTotal && len(r.waits) > 0 && r.waits[len(r.waits)/2] <= prototypeMiddle
+	} else {
+		// The burst of twice the limit, then one Binding a request.
+		least := time.Duration(float64(contended.gangs*contended.size-2*qps)/float64(qps)*float64(time.Second)) + contended.run
+		limit = fmt.Sprintf("the Bindings alone: %.1f s, at least %.0f%% of the limit", least.Seconds(), 100*bindingsShare)
+		reached = r.total <= time.Duration(float64(least)/bindingsShare)
+	}
+	if reached {
+		return limit + ": pass"
+	}
+	return limit + ": FAIL"
 }
 
 // measureCompared compares the bundled scheduler, for PodGroup objects of
@@ -181,7 +203,7 @@ func startGangs(ctx context.Context, dir, sandbox, scheduler string, args ...str
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	plane, err := startControlPlane(ctx, dir, "sandbox", sandbox, args...)
+	plane, err := startControlPlane(ctx, dir, "sandbox", sandbox, append(args, nobody...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -207,16 +229,40 @@ func startGangs(ctx context.Context, dir, sandbox, scheduler string, args ...str
 	return b, b.installPodGroups(ctx)
 }
 
-// setNodes makes so many nodes, each for 8 pods.
+// nobody has nothing act for the nodes: no kubelets, which would write on every pod,
+// and no controller that taints nodes without one. What is left is the scheduler's.
+var nobody = []string{
+	"--extra-arg", "kwok=--manage-all-nodes=false",
+	"--extra-arg", "kwok=--manage-nodes-with-label-selector=bench=none",
+	"--extra-arg", "kube-controller-manager=--controllers=-node-lifecycle-controller",
+	"--extra-arg", "kube-apiserver=--disable-admission-plugins=TaintNodesByCondition", // which that controller would undo
+}
+
+// setNodes makes nodes until there are so many, each for 8 pods.
 func (b *gangBench) setNodes(ctx context.Context, n int) error {
-	pools := filepath.Join(b.dir, "pools.yaml")
-	if err := os.WriteFile(pools, fmt.Appendf(nil, "pools:\n- {name: bench, count: %d, capacity: {cpu: 8}}\n", n), 0o600); err != nil {
-		return err
+	room := corev1.ResourceList{
+		corev1.ResourceCPU:    resource.MustParse("8"),
+		corev1.ResourceMemory: resource.MustParse("64Gi"),
+		corev1.ResourcePods:   resource.MustParse("110"),
 	}
-	if err := b.command(ctx, "nodes", "-f", pools).Run(); err != nil {
-		return fmt.Errorf("make nodes: %w", err)
+	var group errgroup.Group
+	group.SetLimit(gangParallel)
+	for i := b.nodes; i < n; i++ {
+		group.Go(func() error {
+			name := fmt.Sprintf("bench-%05d", i)
+			node := &corev1.Node{
+				ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name, corev1.LabelTopologyZone: fmt.Sprintf("zone-%d", i%3)}},
+				Status: corev1.NodeStatus{
+					Capacity: room, Allocatable: room,
+					Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+				},
+			}
+			_, err := b.kube.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
+			return err
+		})
 	}
-	return nil
+	b.nodes = n
+	return group.Wait()
 }
 
 // installPodGroups installs the CRD of the PodGroup objects, with the status that

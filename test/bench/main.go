@@ -6,7 +6,8 @@
 // package must not know how the plugin works inside: it runs the binary.
 // What admission policies cost is measured in a control plane of its own, with
 // rounds of pods in a namespace that they are for and in one that they are not.
-// Gangs have a table of their own: loads on control planes, with the bundled
+// Pods that use none of our plugins have one of their own, of the CPU time that they
+// cost with the plugins and without, and so have gangs: loads on control planes, with the bundled
 // scheduler and with the in-tree group cycle alone.
 //
 // Arguments are the beginnings of the names of what is to be measured; without
@@ -61,6 +62,10 @@ func run(ctx context.Context, args []string) (err error) {
 	scheduler, err := filepath.Abs(cmp.Or(os.Getenv("SCHED_SCHEDULER_BIN"), "bin/placement-scheduler"))
 	if err != nil {
 		return err
+	}
+	cost := len(args) == 0 || slices.Contains(args, costName)
+	if cost && len(args) == 1 { // which needs nothing of what follows
+		return measureCost(ctx, dir, os.Stdout)
 	}
 	gangs := gangLoads(args)
 	if len(gangs) == len(args) && len(args) > 0 { // which need nothing of what follows
@@ -150,6 +155,9 @@ func run(ctx context.Context, args []string) (err error) {
 	})
 	if len(rows) > 0 {
 		err = measureAll(ctx, rows, os.Stdout)
+	}
+	if cost {
+		err = errors.Join(err, measureCost(ctx, dir, os.Stdout))
 	}
 	if len(gangs) > 0 {
 		err = errors.Join(err, measureGangs(ctx, gangs, dir, sandbox, scheduler, os.Stdout))

@@ -146,7 +146,7 @@ func TestWalls(t *testing.T) {
 		},
 		{
 			name:      "the scheduler is told of gangs, and its source of them knows no scheduler",
-			packages:  []string{"schedulerbin/gangkey", "schedulerbin/podgroup"},
+			packages:  []string{"schedulerbin/gangkey", "schedulerbin/podgroup", "schedulerbin/podstatus"},
 			forbidden: []string{"k8s.io/kubernetes", "k8s.io/apiserver"},
 		},
 		{

@@ -38,43 +38,71 @@ func TestSinglesDoNotStarveAGang(t *testing.T) {
 		}{"held": {schedulerName, true}, "greedy": {greedyName, false}} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				l := newLab(t, p, 20)
-				// Some always wait, so that the control does not hang on how soon a busy
-				// machine replaces a pod.
-				l.churn(test.scheduler, 25)
-				l.until("19 single pods on nodes", func(context.Context) (bool, string) {
-					n := len(l.bound("single"))
-					return n >= 18, fmt.Sprint(n) // one is always being replaced
-				})
-				l.podGroupOf(podGroups, "half", 10, starved)
-				for i := range 10 {
-					member := l.member("half", i)
-					member.Spec.SchedulerName = test.scheduler
-					l.create(member)
-				}
-				start := time.Now()
-				var held bool
-				l.until("the gang whole, or two timeouts", func(context.Context) (bool, string) {
-					bound := l.bound("half")
-					held = held || l.isHeldOff("single")
-					return len(bound) == 10 || time.Since(start) > 2*starved, fmt.Sprint(bound)
-				})
-				took, bound := time.Since(start), l.bound("half")
-				switch {
-				case test.starts && len(bound) < 10:
-					t.Errorf("after %s, %d of 10 members have nodes", took, len(bound))
-				case test.starts && !held:
-					t.Error("no single pod was told of the seats that are held")
-				case !test.starts && len(bound) > 0:
-					t.Errorf("the gang starts (%d members in %s) without seats held for it, so the test above shows nothing", len(bound), took)
-				}
-				if test.starts {
-					t.Logf("started after %s", took)
-					l.untilEvent("PodGroup", "half", podgroup.ReasonWaiting, "nodes are held for it")
-				}
+				testStarved(t, p, test.scheduler, test.starts)
 			})
 		}
 	})
+}
+
+// TestHoldIsPunctual holds that seats are held when the gang's timeout is over and not
+// when its next try happens to be: with the queue's backoff as it is by default, half
+// of the timeout, the gang starts within twice its timeout too.
+func TestHoldIsPunctual(t *testing.T) {
+	t.Parallel()
+	withoutAPI.start(t)
+	const patientName = "patient-scheduler"
+	l := newLab(t, withoutAPI, 0)
+	l.besides(fmt.Sprintf(`
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+clientConnection: {kubeconfig: %q}
+leaderElection: {resourceName: %s}
+profiles:
+- schedulerName: %s
+  plugins: {multiPoint: {enabled: [{name: Gang}]}}
+  pluginConfig: [{name: Gang, args: {timeout: 20s}}]
+`, withoutAPI.sandbox.Kubeconfig(), patientName, patientName))
+	testStarved(t, withoutAPI, patientName, true)
+}
+
+// testStarved has single pods keep a pool nearly full, and a gang of half its size
+// wait for the scheduler.
+func testStarved(t *testing.T, p *plane, scheduler string, starts bool) {
+	t.Helper()
+	l := newLab(t, p, 20)
+	// Some always wait, so that the control does not hang on how soon a busy
+	// machine replaces a pod.
+	l.churn(scheduler, 25)
+	l.until("19 single pods on nodes", func(context.Context) (bool, string) {
+		n := len(l.bound("single"))
+		return n >= 18, fmt.Sprint(n) // one is always being replaced
+	})
+	l.podGroupOf(podGroups, "half", 10, starved)
+	for i := range 10 {
+		member := l.member("half", i)
+		member.Spec.SchedulerName = scheduler
+		l.create(member)
+	}
+	start := time.Now()
+	var held bool
+	l.until("the gang whole, or two timeouts", func(context.Context) (bool, string) {
+		bound := l.bound("half")
+		held = held || l.isHeldOff("single")
+		return len(bound) == 10 || time.Since(start) > 2*starved, fmt.Sprint(bound)
+	})
+	took, bound := time.Since(start), l.bound("half")
+	switch {
+	case starts && len(bound) < 10:
+		t.Errorf("after %s, %d of 10 members have nodes", took, len(bound))
+	case starts && !held:
+		t.Error("no single pod was told of the seats that are held")
+	case !starts && len(bound) > 0:
+		t.Errorf("the gang starts (%d members in %s) without seats held for it, so the test above shows nothing", len(bound), took)
+	}
+	if starts {
+		t.Logf("started after %s", took)
+		l.untilEvent("PodGroup", "half", podgroup.ReasonWaiting, "nodes are held for it")
+	}
 }
 
 // TestHeldSeatsAreGivenBack holds that seats are held against pods of the gang's

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/klog/v2"
 	schedulerconfig "k8s.io/kubernetes/cmd/kube-scheduler/app/config"
@@ -22,9 +23,9 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/contain"
-	"github.com/kubectl-sched/kubectl-sched/schedulerbin/gates"
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/plugins/gang"
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/podgroup"
+	"github.com/kubectl-sched/kubectl-sched/schedulerbin/podstatus"
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/registry"
 )
 
@@ -51,21 +52,28 @@ func setup(ctx context.Context, opts *options.Options, extra *extraOptions) (*sc
 		return nil, nil, err
 	}
 	plugins := append(registry.Bundled(), extra.own...)
-	var engine *podgroup.Engine
+	var companions []func(context.Context)
 	if groups.enabled() {
-		if engine, err = newEngine(ctx, prepared, groups); err != nil {
+		engine, err := newEngine(ctx, prepared, groups)
+		if err != nil {
 			return nil, nil, err
 		}
-		prepared.Client = engine.Client(prepared.Client)
+		statuses, err := useClients(prepared, engine)
+		if err != nil {
+			return nil, nil, err
+		}
+		legacyregistry.RawMustRegister(statuses)
+		companions = append(companions, engine.Run, statuses.Run)
 		holds := gang.NewHolds(clock.RealClock{})
 		legacyregistry.RawMustRegister(holds)
 		plugins = append(plugins, registry.Plugin{Name: gang.Name, New: gang.New(engine, holds)})
 	}
-	var opener *gates.Controller
 	if extra.gates {
-		if opener, err = newGates(ctx, prepared); err != nil {
+		opener, err := newGates(ctx, prepared)
+		if err != nil {
 			return nil, nil, err
 		}
+		companions = append(companions, func(ctx context.Context) { runGates(ctx, opener) })
 	}
 	completed := prepared.Complete()
 	gangFirst(completed.ComponentConfig.Profiles)
@@ -73,11 +81,8 @@ func setup(ctx context.Context, opts *options.Options, extra *extraOptions) (*sc
 	if err != nil {
 		return nil, nil, err
 	}
-	if engine != nil {
-		runWithQueue(ctx, sched, engine.Run)
-	}
-	if opener != nil {
-		runWithQueue(ctx, sched, func(ctx context.Context) { runGates(ctx, opener) })
+	for _, run := range companions {
+		runWithQueue(ctx, sched, run)
 	}
 	return &completed, sched, options.LogOrWriteConfig(klog.FromContext(ctx), opts.WriteConfigTo, &completed.ComponentConfig, profiles)
 }
@@ -108,6 +113,33 @@ func newEngine(ctx context.Context, prepared *schedulerconfig.Config, groups gro
 		Native: groups.native, Virtual: groups.virtual, Reporter: Name, Instance: instance,
 	})
 	return engine, engine.Attach(ctx, prepared.InformerFactory)
+}
+
+// useClients gives the scheduler a client that leaves to the engine what is said of
+// virtual groups, and to the queue that it returns what is said on their members.
+// The queue has what the scheduler's own requests leave of their limit.
+func useClients(prepared *schedulerconfig.Config, engine *podgroup.Engine) (*podstatus.Queue, error) {
+	limiter := flowcontrol.NewFakeAlwaysRateLimiter()
+	if prepared.KubeConfig.QPS > 0 {
+		limiter = flowcontrol.NewTokenBucketRateLimiter(prepared.KubeConfig.QPS, prepared.KubeConfig.Burst)
+	}
+	limited := rest.AddUserAgent(rest.CopyConfig(prepared.KubeConfig), "scheduler") // as upstream's
+	limited.RateLimiter = limiter
+	client, err := kubernetes.NewForConfig(limited)
+	if err != nil {
+		return nil, err
+	}
+	unlimited := rest.CopyConfig(limited)
+	unlimited.RateLimiter, unlimited.QPS = nil, -1
+	after, err := kubernetes.NewForConfig(unlimited)
+	if err != nil {
+		return nil, err
+	}
+	statuses := podstatus.New(podstatus.Options{
+		Client: after, Limiter: limiter, Pods: prepared.InformerFactory.Core().V1().Pods().Lister(),
+	})
+	prepared.Client = statuses.Client(engine.Client(client))
+	return statuses, nil
 }
 
 // replica is what this replica is called in events.

@@ -184,6 +184,24 @@ func (h *Holds) arm(group types.NamespacedName, w *waiter) {
 	})
 }
 
+// wakeOverdue has the gangs tried that have not fit for their timeouts, those that
+// have waited for longest first: the queue would have them wait for their backoff.
+func (h *Holds) wakeOverdue() {
+	h.mu.Lock()
+	now := h.clock.Now()
+	var overdue []*waiter
+	for _, w := range h.waiting {
+		if w.overdue(now) {
+			overdue = append(overdue, w)
+		}
+	}
+	slices.SortFunc(overdue, func(a, b *waiter) int { return a.since.Compare(b.since) })
+	h.mu.Unlock()
+	for _, w := range overdue {
+		w.wake()
+	}
+}
+
 // forget notes that the gang does not wait for room any more.
 func (h *Holds) forget(group types.NamespacedName) {
 	h.mu.Lock()
@@ -265,6 +283,7 @@ func (h *Holds) release(held *hold, outcome string) {
 		}
 		h.resting = append(h.resting, r)
 		h.mu.Unlock()
+		h.clock.AfterFunc(r.until.Sub(now), func() { go h.wakeOverdue() }) // it may be another's turn
 		if rejected := held.takeRejected(); len(rejected) > 0 {
 			held.activate(rejected)
 		}

@@ -151,6 +151,39 @@ func TestOverdueGangIsTried(t *testing.T) {
 	}
 }
 
+// TestTurnComesByItself holds that a gang which had to wait for its turn is tried as
+// soon as the nodes have rested, whatever its backoff and its next timeout are.
+func TestTurnComesByItself(t *testing.T) {
+	t.Parallel()
+	c := clocktesting.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	h := NewHolds(c)
+	woken := make(chan struct{}, 10)
+	tried := func(when string, want int) {
+		t.Helper()
+		for range want {
+			select {
+			case <-woken:
+			case <-time.After(10 * time.Second):
+				t.Fatalf("%s: the gang is not tried", when)
+			}
+		}
+		if len(woken) > 0 {
+			t.Fatalf("%s: the gang is tried too often", when)
+		}
+	}
+	h.failed(groupName("g"), pod("m", "g", 0), time.Hour, func() bool { woken <- struct{}{}; return true })
+	c.Step(50 * time.Minute)
+	hold := held(t, c.Now(), "other", 0, nil, "a")
+	h.take(hold)
+	c.Step(10 * time.Minute)
+	tried("after its timeout", 1)
+	c.Step(10 * time.Minute)
+	h.release(hold, outcomeExpired)
+	tried("while the nodes rest", 0)
+	c.Step(20 * time.Minute)
+	tried("when they have", 1)
+}
+
 // TestHoldsForPart holds that seats of a gang that is bound in part are held for one
 // timeout of two at most, however often its binds fail.
 func TestHoldsForPart(t *testing.T) {
