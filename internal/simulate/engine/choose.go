@@ -23,6 +23,8 @@ type chooser struct {
 	// explain has the reasons against the other nodes kept for pods that are placed
 	// too.
 	explain bool
+	// decider has the last word; nil leaves it to the seed.
+	decider Decider
 
 	// last are the attempts that are under way, and nodes the number that the seed
 	// gives each node.
@@ -68,6 +70,9 @@ func (c *chooser) schedule(ctx context.Context, f framework.Framework, state fwk
 			return scheduler.ScheduleResult{}, err
 		}
 		attempt.Node, attempt.Choice = c.best(f, info.Pod, scores)
+		attempt.Node = c.decided(info.Pod, attempt.Node, scores)
+	} else {
+		attempt.Node = c.decided(info.Pod, attempt.Node, nil)
 	}
 	return scheduler.ScheduleResult{SuggestedHost: attempt.Node, EvaluatedNodes: attempt.Evaluated, FeasibleNodes: attempt.Feasible}, nil
 }

@@ -45,6 +45,8 @@ type Options struct {
 	Explain bool
 	// Now is the time in the cluster; the zero time means the start of 2000.
 	Now time.Time
+	// Decider decides in the place of the seed; nil leaves it to the seed.
+	Decider Decider
 }
 
 // Engine is a cluster and its scheduler. Make one with New and end it with Close.
@@ -70,6 +72,10 @@ type Engine struct {
 	evictions []Eviction
 	// known is how many entities are in the active queue at least.
 	known int
+	// look tells the Decider what the scheduler sees, once a cycle; nil without one.
+	// looked is the last cycle that it was told of.
+	look   func() error
+	looked int
 }
 
 // New returns an engine with an empty cluster. The error is one of the profiles:
@@ -113,7 +119,7 @@ func (e *Engine) wire(ctx context.Context, o Options) error {
 	if err := plugins.Register(recorderName, e.recorder.factory); err != nil {
 		return err
 	}
-	if err := plugins.Register(preemptionName, newPreemption(seed(o.Seed))); err != nil {
+	if err := plugins.Register(preemptionName, newPreemption(seed(o.Seed), o.Decider)); err != nil {
 		return err
 	}
 	profiles := make([]config.KubeSchedulerProfile, len(o.Profiles))
@@ -137,7 +143,11 @@ func (e *Engine) wire(ctx context.Context, o Options) error {
 	}
 	e.chooser = newChooser(snapshot, seed(o.Seed), o.Workers)
 	e.chooser.explain = o.Explain
+	e.chooser.decider = o.Decider
 	e.sched.SchedulePod = e.chooser.schedule
+	if o.Decider != nil {
+		e.watched(o.Decider)
+	}
 	upstream := e.sched.FailureHandler
 	e.sched.FailureHandler = func(ctx context.Context, f framework.Framework, pod *framework.QueuedPodInfo, status *fwk.Status, nominating *fwk.NominatingInfo, start time.Time) {
 		e.failed(pod.Pod, status, nominating)

@@ -24,17 +24,18 @@ const preemptionName = "CompletePreemption"
 // ones a map gives first.
 type completePreemption struct {
 	*defaultpreemption.DefaultPreemption
-	seed seed
+	seed    seed
+	decider Decider // nil: the seed breaks ties
 }
 
 // newPreemption returns the factory of completePreemption.
-func newPreemption(seed seed) func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) {
+func newPreemption(seed seed, decider Decider) func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) {
 	return func(ctx context.Context, args runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
 		upstream, err := defaultpreemption.New(ctx, args, handle, feature.NewSchedulerFeaturesFromGates(utilfeature.DefaultFeatureGate))
 		if err != nil {
 			return nil, err
 		}
-		p := &completePreemption{DefaultPreemption: upstream, seed: seed}
+		p := &completePreemption{DefaultPreemption: upstream, seed: seed, decider: decider}
 		upstream.Evaluator = preemption.NewEvaluator(defaultpreemption.Name, handle, p, upstream.Executor)
 		return p, nil
 	}
@@ -53,7 +54,7 @@ func (*completePreemption) GetOffsetAndNumCandidates(nodes int32) (int32, int32)
 func (p *completePreemption) CandidatesToVictimsMap(candidates []preemption.Candidate) map[string]*extenderv1.Victims {
 	victims := p.DefaultPreemption.CandidatesToVictimsMap(candidates)
 	for node, v := range victims {
-		fraction := time.Duration(p.seed.of(node) % uint64(time.Second))
+		fraction := p.fraction(node)
 		pods := make([]*corev1.Pod, len(v.Pods))
 		for i, pod := range v.Pods {
 			copied := *pod
@@ -64,6 +65,16 @@ func (p *completePreemption) CandidatesToVictimsMap(candidates []preemption.Cand
 		victims[node] = &extenderv1.Victims{Pods: pods, NumPDBViolations: v.NumPDBViolations}
 	}
 	return victims
+}
+
+// fraction is the part of a second that orders a node among its equals: the latest
+// is chosen.
+func (p *completePreemption) fraction(node string) time.Duration {
+	const last = time.Second - 1
+	if p.decider != nil && p.decider.Room() == node {
+		return last
+	}
+	return time.Duration(p.seed.of(node) % uint64(last))
 }
 
 // started is when the pod started; the zero time if it is not known, for which

@@ -85,3 +85,13 @@ func inOrder(entity framework.QueuedEntityInfo, pods []types.NamespacedName) {
 	}
 	slices.SortStableFunc(group.UnscheduledPods, func(a, b *corev1.Pod) int { return at(a) - at(b) })
 }
+
+// Idle reports whether the pod has no node and is not on its way to one.
+func (e *Engine) Idle(uid types.UID) bool {
+	for _, profile := range e.sched.Profiles {
+		if profile.GetWaitingPod(uid) != nil {
+			return false
+		}
+	}
+	return true
+}
