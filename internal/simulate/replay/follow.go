@@ -36,16 +36,18 @@ type follower struct {
 	hash  string
 	tries []recording.Try
 	names map[types.UID]string
-	room  string
-	found []Difference
-	at    int
+	// assumed are the pods that had a node in the scheduler's memory alone.
+	assumed map[types.UID]bool
+	room    string
+	found   []Difference
+	at      int
 }
 
 var _ engine.Decider = &follower{}
 
-// follow begins a cycle.
-func (f *follower) follow(c recording.Cycle) {
-	*f = follower{tries: c.Tries, names: map[types.UID]string{}}
+// follow begins a cycle, at which the scheduler had placed pods in its memory alone.
+func (f *follower) follow(c recording.Cycle, assumed map[types.UID]bool) {
+	*f = follower{tries: c.Tries, names: map[types.UID]string{}, assumed: assumed}
 	for _, a := range c.Attempts {
 		f.names[a.UID] = a.Namespace + "/" + a.Name
 		if f.room == "" {
@@ -134,7 +136,11 @@ func (f *follower) compare(c recording.Cycle, attempts []engine.Attempt, evictio
 	}
 	evicted := []string{}
 	for _, e := range evictions {
-		evicted = append(evicted, e.Victim.Namespace+"/"+e.Victim.Name)
+		name := e.Victim.Namespace + "/" + e.Victim.Name
+		if f.assumed[e.Victim.UID] && !slices.Contains(recorded, name) {
+			continue // preempted in the scheduler's memory, before it was bound
+		}
+		evicted = append(evicted, name)
 	}
 	slices.Sort(recorded)
 	slices.Sort(evicted)

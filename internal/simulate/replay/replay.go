@@ -63,7 +63,11 @@ func (r *Replay) Step(ctx context.Context, c recording.Cycle) (Result, error) {
 	if err := r.catchUp(c); err != nil {
 		return Result{}, err
 	}
-	r.follower.follow(c)
+	assumed := map[types.UID]bool{}
+	for uid := range r.placed {
+		assumed[uid] = r.pods[uid].Spec.NodeName == ""
+	}
+	r.follower.follow(c, assumed)
 	var names []types.NamespacedName
 	for _, a := range c.Attempts {
 		names = append(names, types.NamespacedName{Namespace: a.Namespace, Name: a.Name})

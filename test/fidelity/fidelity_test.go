@@ -1,0 +1,65 @@
+package fidelity_test
+
+import (
+	"flag"
+	"os"
+	"testing"
+
+	"github.com/kubectl-sched/kubectl-sched/internal/simulate/engine"
+	"github.com/kubectl-sched/kubectl-sched/internal/simulate/replay"
+	"github.com/kubectl-sched/kubectl-sched/schedulerbin/recording"
+	"github.com/kubectl-sched/kubectl-sched/schedulerbin/registry"
+)
+
+var (
+	cases = flag.Int("cases", 100, "how many cases are generated")
+	seed  = flag.Uint64("seed", 1, "what the cases are generated from")
+	from  = flag.Int("from", 0, "the number of the first case")
+)
+
+// TestSimulatorFollowsScheduler holds that the simulator comes to what the bundled
+// scheduler came to, in every cycle of the generated cases.
+func TestSimulatorFollowsScheduler(t *testing.T) {
+	t.Parallel()
+	l := startLab(t)
+	for n := *from; n < *from+*cases; n++ {
+		if err := l.run(t.Context(), generate(*seed, n)); err != nil {
+			t.Fatalf("seed %d: %v", *seed, err)
+		}
+	}
+	f := follow(t, l.recording)
+	t.Logf("seed %d, cases %d to %d\n%s", *seed, *from, *from+*cases-1, f)
+	if f.all.disagree > 0 {
+		t.Errorf("%d of %d attempts disagree", f.all.disagree, f.all.cycles)
+	}
+	if f.all.invalid*100 >= f.all.cycles {
+		t.Errorf("%d of %d attempts are invalid, want under 1%%", f.all.invalid, f.all.cycles)
+	}
+}
+
+// follow has the simulator follow the recording.
+func follow(t *testing.T, path string) *figures {
+	t.Helper()
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	r, err := replay.New(t.Context(), engine.Options{Profiles: profiles(t), Plugins: registry.Bundled()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	f := newFigures()
+	err = recording.Read(file, func(c recording.Cycle) error {
+		result, err := r.Step(t.Context(), c)
+		if err == nil {
+			f.add(c, result)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatalf("%v\n%s", err, f)
+	}
+	return f
+}
