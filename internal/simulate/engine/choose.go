@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -30,6 +31,9 @@ type chooser struct {
 	// gives each node.
 	last  map[types.UID]Attempt
 	nodes map[string]uint64
+
+	// fast is nil where each pod is looked at by itself.
+	*fast
 }
 
 func newChooser(snapshot *cache.Snapshot, seed seed, workers int) *chooser {
@@ -50,6 +54,16 @@ func (c *chooser) schedule(ctx context.Context, f framework.Framework, state fwk
 		return scheduler.ScheduleResult{}, scheduler.ErrNoNodesAvailable
 	}
 	attempt := Attempt{Pod: info.Pod}
+	defer func() { c.last[info.Pod.UID] = attempt }()
+	if c.fast != nil {
+		ok, err := c.scheduleClass(ctx, f, state, info.Pod, &attempt)
+		if err != nil {
+			return scheduler.ScheduleResult{}, err
+		}
+		if ok {
+			return scheduler.ScheduleResult{SuggestedHost: attempt.Node, EvaluatedNodes: attempt.Evaluated, FeasibleNodes: attempt.Feasible}, nil
+		}
+	}
 	feasible, diagnosis, err := c.fit(ctx, f, state, info.Pod)
 	if err != nil {
 		return scheduler.ScheduleResult{}, err
@@ -59,7 +73,6 @@ func (c *chooser) schedule(ctx context.Context, f framework.Framework, state fwk
 	if len(feasible) == 0 || c.explain {
 		attempt.Rejections = c.rejections(feasible, diagnosis)
 	}
-	defer func() { c.last[info.Pod.UID] = attempt }()
 	if len(feasible) == 0 {
 		return scheduler.ScheduleResult{}, &framework.FitError{Pod: info.Pod, NumAllNodes: c.snapshot.NumNodesInPlacement(), Diagnosis: diagnosis}
 	}
@@ -70,9 +83,9 @@ func (c *chooser) schedule(ctx context.Context, f framework.Framework, state fwk
 			return scheduler.ScheduleResult{}, err
 		}
 		attempt.Node, attempt.Choice = c.best(f, info.Pod, scores)
-		attempt.Node = c.decided(info.Pod, attempt.Node, scores)
+		attempt.Node = c.decided(info.Pod, attempt.Node, len(scores), func(n int) (string, int64) { return scores[n].Name, scores[n].TotalScore })
 	} else {
-		attempt.Node = c.decided(info.Pod, attempt.Node, nil)
+		attempt.Node = c.decided(info.Pod, attempt.Node, 0, nil)
 	}
 	return scheduler.ScheduleResult{SuggestedHost: attempt.Node, EvaluatedNodes: attempt.Evaluated, FeasibleNodes: attempt.Feasible}, nil
 }
@@ -176,32 +189,51 @@ func (c *chooser) score(ctx context.Context, f framework.Framework, state fwk.Cy
 
 // best returns the node with the highest total, and how it was chosen.
 func (c *chooser) best(f framework.Framework, pod *corev1.Pod, scores []fwk.NodePluginScores) (string, *Choice) {
-	of := c.seed.of(key(pod).String())
-	first, second, tied := -1, -1, 0
-	before := func(i, j int) bool {
-		if scores[i].TotalScore != scores[j].TotalScore {
-			return scores[i].TotalScore > scores[j].TotalScore
-		}
-		return mix(of^c.number(scores[i].Name)) < mix(of^c.number(scores[j].Name))
-	}
-	for i := range scores {
-		switch {
-		case first < 0 || before(i, first):
-			first, second = i, first
-		case second < 0 || before(i, second):
-			second = i
-		}
-	}
-	for i := range scores {
-		if i != first && scores[i].TotalScore == scores[first].TotalScore {
-			tied++
-		}
-	}
+	r := c.rank(pod, len(scores), func(i int) (string, int64) { return scores[i].Name, scores[i].TotalScore })
 	weights := weights(f)
-	return scores[first].Name, &Choice{
-		Scores: points(scores[first].Scores, weights), Total: scores[first].TotalScore, Tied: tied,
-		RunnerUp: scores[second].Name, RunnerUpScores: points(scores[second].Scores, weights), RunnerUpTotal: scores[second].TotalScore,
+	return scores[r.first].Name, &Choice{
+		Scores: points(scores[r.first].Scores, weights), Total: scores[r.first].TotalScore, Tied: r.tied,
+		RunnerUp: scores[r.second].Name, RunnerUpScores: points(scores[r.second].Scores, weights), RunnerUpTotal: scores[r.second].TotalScore,
 	}
+}
+
+// ranking is the best and the second of several nodes, and how many others have
+// the total of the best.
+type ranking struct{ first, second, tied int }
+
+// rank ranks n nodes, at least two, by their totals, and by the seed where those
+// are equal.
+func (c *chooser) rank(pod *corev1.Pod, n int, node func(int) (string, int64)) ranking {
+	of := c.seed.of(key(pod).String())
+	r := ranking{first: -1, second: -1}
+	type place struct {
+		total int64
+		luck  uint64
+	}
+	before := func(a, b place) bool {
+		return a.total > b.total || a.total == b.total && a.luck < b.luck
+	}
+	var first, second place
+	for i := range n {
+		name, total := node(i)
+		if r.second >= 0 && total < second.total {
+			continue
+		}
+		p := place{total, mix(of ^ c.number(name))}
+		if r.first >= 0 && total == first.total {
+			r.tied++
+		}
+		switch {
+		case r.first < 0 || before(p, first):
+			if r.first >= 0 && total > first.total {
+				r.tied = 0
+			}
+			r.first, r.second, first, second = i, r.first, p, first
+		case r.second < 0 || before(p, second):
+			r.second, second = i, p
+		}
+	}
+	return r
 }
 
 // number is what the seed gives the node.
@@ -223,10 +255,13 @@ func weights(f framework.Framework) map[string]int64 {
 	return w
 }
 
+// points returns the scores. Plugins that have no say of the pod are left out.
 func points(scores []fwk.PluginScore, weights map[string]int64) []Score {
-	out := make([]Score, len(scores))
-	for i, s := range scores {
-		out[i] = Score{Plugin: s.Name, Weight: weights[s.Name], Points: s.Score}
+	out := make([]Score, 0, len(scores))
+	for _, s := range scores {
+		if s.Score != 0 || !slices.Contains(idleWhereSkipped, s.Name) {
+			out = append(out, Score{Plugin: s.Name, Weight: weights[s.Name], Points: s.Score})
+		}
 	}
 	return out
 }

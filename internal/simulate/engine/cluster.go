@@ -12,7 +12,8 @@ import (
 
 // Put adds an object to the cluster, or puts it in the place of the one of its
 // name. The engine keeps it. A pod without a node is one that waits. A custom
-// object must be a PodGroup; it matters to profiles that place gangs. The error
+// object must be a PodGroup; it matters to profiles that place gangs. Groups that
+// come before their members are tried in the order of the first members. The error
 // says that a cluster cannot hold such an object, or what of it cannot be read.
 func (e *Engine) Put(object store.Object) error {
 	// The queue is ordered by time where priorities are equal.
@@ -28,6 +29,7 @@ func (e *Engine) Put(object store.Object) error {
 		return errors.Join(e.groups.Object(o), e.refreshGroups())
 	}
 	e.happened++
+	e.chooser.forget()
 	return e.store.Put(object)
 }
 
@@ -39,12 +41,16 @@ func (e *Engine) Remove(object store.Object) error {
 		return e.removePod(pod)
 	}
 	e.happened++
+	e.chooser.forget()
 	return e.store.Remove(object)
 }
 
 // putPod adds or changes a pod. The group that it belongs to comes first.
 func (e *Engine) putPod(pod *corev1.Pod) error {
 	e.happened++
+	if pod.Spec.NodeName == "" {
+		e.chooser.nominate(pod.UID, pod.Status.NominatedNodeName)
+	}
 	if e.groups != nil {
 		pod = e.groups.Pod(pod)
 		if err := e.refreshGroups(); err != nil {
@@ -56,6 +62,8 @@ func (e *Engine) putPod(pod *corev1.Pod) error {
 
 func (e *Engine) removePod(pod *corev1.Pod) error {
 	e.happened++
+	e.chooser.nominate(pod.UID, "")
+	delete(e.failedAt, pod.UID)
 	if err := e.store.Remove(pod); err != nil || e.groups == nil {
 		return err
 	}

@@ -25,6 +25,9 @@ type Decider interface {
 	// Room returns the node on which preemption makes room where it is equal to the
 	// others in everything; empty lets the seed choose.
 	Room() string
+	// Evict reports whether the pod goes rather than others on its node that are equal
+	// to it in everything.
+	Evict(pod *corev1.Pod) bool
 }
 
 // watched has the engine's Decider see what SchedulePod does.
@@ -59,19 +62,21 @@ func (e *Engine) watched(d Decider) {
 }
 
 // decided returns the node that the Decider wants for the pod, or chosen if there is
-// no Decider. The scores are those of all feasible nodes; nil where one alone is.
-func (c *chooser) decided(pod *corev1.Pod, chosen string, scores []fwk.NodePluginScores) string {
+// no Decider. There are n feasible nodes, of each of which of gives the name and the
+// total.
+func (c *chooser) decided(pod *corev1.Pod, chosen string, n int, of func(int) (string, int64)) string {
 	if c.decider == nil {
 		return chosen
 	}
-	best := []string{chosen}
-	for i := range scores {
-		if scores[i].Name == chosen {
-			for j := range scores {
-				if j != i && scores[j].TotalScore == scores[i].TotalScore {
-					best = append(best, scores[j].Name)
-				}
-			}
+	best, most := []string{chosen}, int64(0)
+	for i := range n {
+		if name, total := of(i); name == chosen {
+			most = total
+		}
+	}
+	for i := range n {
+		if name, total := of(i); total == most && name != chosen {
+			best = append(best, name)
 		}
 	}
 	return c.decider.Place(pod, best)

@@ -43,6 +43,9 @@ type Options struct {
 	// Explain keeps the reasons against the other nodes for pods that are placed,
 	// too. It costs time for each node.
 	Explain bool
+	// Exhaustive looks at every node anew for every pod, even where pods are equal
+	// and nodes have not changed. It gives the same results, later.
+	Exhaustive bool
 	// Now is the time in the cluster; the zero time means the start of 2000.
 	Now time.Time
 	// Decider decides in the place of the seed; nil leaves it to the seed.
@@ -119,18 +122,22 @@ func (e *Engine) wire(ctx context.Context, o Options) error {
 	if err := plugins.Register(recorderName, e.recorder.factory); err != nil {
 		return err
 	}
-	if err := plugins.Register(preemptionName, newPreemption(seed(o.Seed), o.Decider)); err != nil {
+	if err := plugins.Register(preemptionName, newPreemption(seed(o.Seed), o.Decider, e.clock.Now)); err != nil {
 		return err
 	}
-	profiles := make([]config.KubeSchedulerProfile, len(o.Profiles))
-	for i, p := range o.Profiles {
-		profiles[i] = adapted(p)
+	var profiles, twins []config.KubeSchedulerProfile
+	for _, p := range o.Profiles {
+		p = adapted(p)
+		profiles = append(profiles, p)
+		if !o.Exhaustive && !o.Explain {
+			twins = append(twins, twin(p))
+		}
 	}
 	snapshot := cache.NewEmptySnapshot()
 	all := int32(100)
 	e.sched, err = scheduler.New(ctx, e.api.client, e.store.Factory(), nil,
 		func(string) events.EventRecorderLogger { return &events.FakeRecorder{} },
-		scheduler.WithProfiles(profiles...),
+		scheduler.WithProfiles(append(slices.Clone(profiles), twins...)...),
 		scheduler.WithFrameworkOutOfTreeRegistry(plugins),
 		scheduler.WithPercentageOfNodesToScore(&all),
 		// Upstream's own loops must not depend on goroutines; the chooser has its own.
@@ -144,12 +151,20 @@ func (e *Engine) wire(ctx context.Context, o Options) error {
 	e.chooser = newChooser(snapshot, seed(o.Seed), o.Workers)
 	e.chooser.explain = o.Explain
 	e.chooser.decider = o.Decider
+	if len(twins) > 0 {
+		if e.chooser.fast, err = newFast(ctx, profiles, e.sched, plugins, e.store.Factory()); err != nil {
+			return err
+		}
+		e.recorder.tried = func(node string) { e.chooser.trials = append(e.chooser.trials, node) }
+	}
 	e.sched.SchedulePod = e.chooser.schedule
 	if o.Decider != nil {
 		e.watched(o.Decider)
 	}
 	upstream := e.sched.FailureHandler
 	e.sched.FailureHandler = func(ctx context.Context, f framework.Framework, pod *framework.QueuedPodInfo, status *fwk.Status, nominating *fwk.NominatingInfo, start time.Time) {
+		// Members of a group that fail together are tried in this order again.
+		e.clock.Step(time.Microsecond)
 		e.failed(pod.Pod, status, nominating)
 		upstream(ctx, f, pod, status, nominating, start)
 		e.recorder.done(pod.Pod.UID)
@@ -195,6 +210,7 @@ func (e *Engine) failed(pod *corev1.Pod, status *fwk.Status, nominating *fwk.Nom
 	e.failedAt[pod.UID] = e.happened
 	if nominating != nil {
 		attempt.Nominated = nominating.NominatedNodeName
+		e.chooser.nominate(pod.UID, attempt.Nominated)
 	}
 	e.attempts = append(e.attempts, attempt)
 }

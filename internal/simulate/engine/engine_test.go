@@ -195,13 +195,6 @@ func TestGangWhole(t *testing.T) {
 	for i := range 5 {
 		put(t, e, node(fmt.Sprintf("n%d", i), "z", "2"))
 	}
-	for i := range 8 {
-		for _, g := range []string{"x", "y"} {
-			put(t, e, pod(fmt.Sprintf("%s%d", g, i), "1", func(p *corev1.Pod) {
-				p.Labels = map[string]string{"scheduling.x-k8s.io/pod-group": g}
-			}))
-		}
-	}
 	for _, g := range []string{"x", "y"} {
 		u := &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup",
@@ -209,6 +202,13 @@ func TestGangWhole(t *testing.T) {
 			"spec":     map[string]any{"minMember": int64(8)},
 		}}
 		put(t, e, u)
+	}
+	for i := range 8 {
+		for _, g := range []string{"x", "y"} {
+			put(t, e, pod(fmt.Sprintf("%s%d", g, i), "1", func(p *corev1.Pod) {
+				p.Labels = map[string]string{"scheduling.x-k8s.io/pod-group": g}
+			}))
+		}
 	}
 	settle(t, e)
 	placed := map[string]int{}

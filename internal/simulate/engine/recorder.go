@@ -21,6 +21,8 @@ type recorder struct {
 	changed *sync.Cond
 	under   map[types.UID]bool // reserved for good, not bound yet
 	bound   []binding
+	// tried is told of each node on which a trial reserves, or gives up, a seat.
+	tried func(node string)
 }
 
 // binding is a pod that was bound, with what its plugins know of it.
@@ -37,7 +39,7 @@ var (
 )
 
 func newRecorder() *recorder {
-	r := &recorder{under: map[types.UID]bool{}}
+	r := &recorder{under: map[types.UID]bool{}, tried: func(string) {}}
 	r.changed = sync.NewCond(&r.mu)
 	return r
 }
@@ -51,8 +53,9 @@ func (r *recorder) factory(context.Context, runtime.Object, fwk.Handle) (fwk.Plu
 func (*recorder) Name() string { return recorderName }
 
 // Reserve notes that the pod is under way. A trial of a group binds nothing.
-func (r *recorder) Reserve(_ context.Context, state fwk.CycleState, pod *corev1.Pod, _ string) *fwk.Status {
+func (r *recorder) Reserve(_ context.Context, state fwk.CycleState, pod *corev1.Pod, node string) *fwk.Status {
 	if state.IsPodGroupSchedulingCycle() {
+		r.tried(node)
 		return nil
 	}
 	r.mu.Lock()
@@ -61,9 +64,14 @@ func (r *recorder) Reserve(_ context.Context, state fwk.CycleState, pod *corev1.
 	return nil
 }
 
-// Unreserve leaves it to FailureHandler to say that the pod is not under way any
-// more: what upstream does for a pod that failed is not over yet.
-func (*recorder) Unreserve(context.Context, fwk.CycleState, *corev1.Pod, string) {}
+// Unreserve notes the end of a trial. For other pods it leaves it to FailureHandler
+// to say that they are not under way any more: what upstream does for a pod that
+// failed is not over yet.
+func (r *recorder) Unreserve(_ context.Context, state fwk.CycleState, _ *corev1.Pod, node string) {
+	if state.IsPodGroupSchedulingCycle() {
+		r.tried(node)
+	}
+}
 
 // Bind writes down where the pod goes.
 func (r *recorder) Bind(_ context.Context, state fwk.CycleState, pod *corev1.Pod, node string) *fwk.Status {

@@ -100,6 +100,8 @@ func entities(pods []*corev1.Pod) int {
 func (e *Engine) step(ctx context.Context) (moved bool, err error) {
 	e.cycle++
 	e.known--
+	e.clock.Step(time.Microsecond)
+	e.chooser.begin()
 	e.sched.ScheduleOne(klog.NewContext(ctx, logr.Discard()))
 	bound := e.recorder.settle(e.waits)
 	slices.SortFunc(bound, func(a, b binding) int { return strings.Compare(key(a.pod).String(), key(b.pod).String()) })
@@ -136,6 +138,8 @@ func (e *Engine) waits(uid types.UID) bool {
 func (e *Engine) bind(b binding) error {
 	attempt := e.chooser.attempt(b.pod)
 	attempt.Cycle, attempt.Node = e.cycle, b.node
+	e.chooser.nominate(b.pod.UID, "")
+	delete(e.failedAt, b.pod.UID)
 	e.attempts = append(e.attempts, attempt)
 	e.clock.Step(time.Microsecond)
 	before, ok := e.Pod(key(b.pod))
@@ -168,5 +172,6 @@ func (e *Engine) apply(w write) error {
 	}
 	pod := *before
 	pod.Status.NominatedNodeName = *w.node
+	e.chooser.nominate(pod.UID, *w.node)
 	return e.Put(&pod)
 }

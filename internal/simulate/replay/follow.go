@@ -39,6 +39,7 @@ type follower struct {
 	// assumed are the pods that had a node in the scheduler's memory alone.
 	assumed map[types.UID]bool
 	room    string
+	victims map[types.NamespacedName]bool
 	found   []Difference
 	at      int
 }
@@ -48,6 +49,10 @@ var _ engine.Decider = &follower{}
 // follow begins a cycle, at which the scheduler had placed pods in its memory alone.
 func (f *follower) follow(c recording.Cycle, assumed map[types.UID]bool) {
 	*f = follower{tries: c.Tries, names: map[types.UID]string{}, assumed: assumed}
+	f.victims = map[types.NamespacedName]bool{}
+	for _, v := range c.Victims {
+		f.victims[types.NamespacedName{Namespace: v.Namespace, Name: v.Name}] = true
+	}
 	for _, a := range c.Attempts {
 		f.names[a.UID] = a.Namespace + "/" + a.Name
 		if f.room == "" {
@@ -61,6 +66,9 @@ func (f *follower) See(hash string) { f.hash = hash }
 
 // Room returns the node that was recorded.
 func (f *follower) Room() string { return f.room }
+
+// Evict reports whether the pod was evicted.
+func (f *follower) Evict(pod *corev1.Pod) bool { return f.victims[nameOf(pod)] }
 
 // Place returns the node that was recorded.
 func (f *follower) Place(pod *corev1.Pod, best []string) string {
