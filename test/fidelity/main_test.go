@@ -49,8 +49,8 @@ func startLab(t *testing.T) *lab {
 	t.Helper()
 	sb := shared.Get(t)
 	l := &lab{sandbox: sb, client: sb.Client(), recording: filepath.Join(t.TempDir(), "attempts.jsonl")}
-	if dir := os.Getenv("SCHED_FIDELITY_KEEP"); dir != "" {
-		l.recording = filepath.Join(dir, "attempts.jsonl")
+	if *keep != "" {
+		l.recording = *keep
 	}
 	var err error
 	if l.dynamic, err = dynamic.NewForConfig(sb.RESTConfig()); err != nil {

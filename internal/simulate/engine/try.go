@@ -53,6 +53,7 @@ func (e *Engine) Try(ctx context.Context, pods ...types.NamespacedName) error {
 			})
 			if slices.ContainsFunc(names, func(n types.NamespacedName) bool { return slices.Contains(pods, n) }) {
 				inOrder(entity, pods)
+				e.putBack(ctx, aside)
 				return entity, nil
 			}
 			aside = append(aside, names...)
@@ -62,14 +63,19 @@ func (e *Engine) Try(ctx context.Context, pods ...types.NamespacedName) error {
 	if e.look != nil && err == nil {
 		err = e.look() // a group can be refused before any pod is looked at
 	}
-	for _, name := range aside {
+	e.known = 0
+	return err
+}
+
+// putBack puts pods that the queue has given into it again, before the cycle begins:
+// the queue is where upstream looks for what pods ask for that are nominated to a node.
+func (e *Engine) putBack(ctx context.Context, pods []types.NamespacedName) {
+	for _, name := range pods {
 		if pod, ok := e.Pod(name); ok {
 			e.sched.SchedulingQueue.Done(pod.UID)
 			e.sched.SchedulingQueue.Add(klog.NewContext(ctx, logr.Discard()), pod)
 		}
 	}
-	e.known = 0
-	return err
 }
 
 // inOrder has the members of a group come in the order of the pods. Upstream orders

@@ -63,11 +63,11 @@ func (r *Replay) Step(ctx context.Context, c recording.Cycle) (Result, error) {
 	if err := r.catchUp(c); err != nil {
 		return Result{}, err
 	}
-	assumed := map[types.UID]bool{}
+	var placed []*corev1.Pod
 	for uid := range r.placed {
-		assumed[uid] = r.pods[uid].Spec.NodeName == ""
+		placed = append(placed, r.pods[uid])
 	}
-	r.follower.follow(c, assumed)
+	r.follower.follow(c, placed)
 	var names []types.NamespacedName
 	for _, a := range c.Attempts {
 		names = append(names, types.NamespacedName{Namespace: a.Namespace, Name: a.Name})
