@@ -113,6 +113,7 @@ func (g *generator) node(i int) *corev1.Node {
 	if g.may(2) {
 		n.Labels[tierKey] = g.one(tiers)
 	}
+	n.Spec.Taints = []corev1.Taint{{Key: caseLabel, Value: g.c.namespace, Effect: corev1.TaintEffectNoSchedule}}
 	if g.may(6) {
 		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: taintKey, Value: g.one(tiers), Effect: corev1.TaintEffectNoSchedule})
 	}

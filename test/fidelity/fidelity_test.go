@@ -3,6 +3,7 @@ package fidelity_test
 import (
 	"flag"
 	"os"
+	"sync"
 	"testing"
 
 	"github.com/kubectl-sched/kubectl-sched/internal/simulate/engine"
@@ -19,16 +20,31 @@ var (
 	keep  = flag.String("keep", "", "the file that the recording is kept in")
 )
 
+// lanes is how many cases run side by side: they wait for the most part. The nodes of
+// each are tainted for its own pods, which count those of the others all the same.
+const lanes = 4
+
 // TestSimulatorFollowsScheduler holds that the simulator comes to what the bundled
 // scheduler came to, in every cycle of the generated cases.
 func TestSimulatorFollowsScheduler(t *testing.T) {
 	t.Parallel()
 	l := startLab(t)
-	for n := *from; n < *from+*cases; n++ {
-		if err := l.run(t.Context(), generate(*seed, n)); err != nil {
-			t.Fatalf("seed %d: %v", *seed, err)
-		}
+	next := make(chan int)
+	var running sync.WaitGroup
+	for range lanes {
+		running.Go(func() {
+			for n := range next {
+				if err := l.run(t.Context(), generate(*seed, n)); err != nil {
+					t.Errorf("seed %d: %v", *seed, err)
+				}
+			}
+		})
 	}
+	for n := *from; n < *from+*cases && !t.Failed(); n++ {
+		next <- n
+	}
+	close(next)
+	running.Wait()
 	judge(t, l.recording)
 }
 

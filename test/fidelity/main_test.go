@@ -42,6 +42,7 @@ type lab struct {
 	client    kubernetes.Interface
 	dynamic   dynamic.Interface
 	recording string
+	watch     *watcher
 }
 
 // startLab starts the scheduler, which ends with the test.
@@ -95,6 +96,16 @@ func startLab(t *testing.T) *lab {
 		data, readErr := os.ReadFile(log.Name())
 		t.Fatalf("the scheduler does not take its lease: %v\n%s", errors.Join(err, readErr), tail(string(data), 30))
 	}
+	l.watch = &watcher{at: map[string]time.Time{}}
+	ctx, cancel := context.WithCancel(t.Context())
+	followed := make(chan error, 1)
+	go func() { followed <- l.watch.follow(ctx, l.recording) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-followed; err != nil {
+			t.Error(err)
+		}
+	})
 	return l
 }
 

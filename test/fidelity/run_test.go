@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -182,23 +181,18 @@ func ignoreGone(err error) error {
 	return err
 }
 
-// rest waits until nothing moves: the scheduler tries nothing, for a short time if it
-// has said something of every pod, and else for longer than it waits to try again.
+// rest waits until nothing moves: the scheduler tries no pod of the case, for a short
+// time if it has said something of every pod, and else for longer than it waits to try
+// again.
 func (l *lab) rest(ctx context.Context, c *testCase) error {
-	size, since := int64(0), time.Now()
+	begun := time.Now()
 	err := l.until(ctx, restLimit, func(ctx context.Context) (bool, error) {
-		info, err := os.Stat(l.recording)
-		if err != nil {
-			return false, err
+		since := time.Since(begun)
+		if last := l.watch.last(c.namespace); last.After(begun) {
+			since = time.Since(last)
 		}
-		if info.Size() != size {
-			size, since = info.Size(), time.Now()
-		}
-		if time.Since(since) < quiet {
-			return false, nil
-		}
-		if time.Since(since) > backOff {
-			return true, nil
+		if since < quiet || since > backOff {
+			return since > backOff, nil
 		}
 		list, err := l.client.CoreV1().Pods(c.namespace).List(ctx, metav1.ListOptions{})
 		if err != nil {

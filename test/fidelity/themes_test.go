@@ -32,6 +32,7 @@ func (g *generator) pod() *corev1.Pod {
 		},
 		Spec: corev1.PodSpec{
 			SchedulerName: plainProfile, TerminationGracePeriodSeconds: ptr.To[int64](0),
+			Tolerations: []corev1.Toleration{{Key: caseLabel, Value: g.c.namespace, Effect: corev1.TaintEffectNoSchedule}},
 			Containers: []corev1.Container{{Name: "c", Image: "registry.example/app:1", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
 				corev1.ResourceCPU:    *resource.NewMilliQuantity(int64(g.IntN(8))*125, resource.DecimalSI),
 				corev1.ResourceMemory: *resource.NewQuantity(int64(g.IntN(8))<<27, resource.BinarySI),
