@@ -39,7 +39,7 @@ profiles:
 - schedulerName: %s
 - schedulerName: %s
   plugins: {multiPoint: {enabled: [{name: Gang}]}}
-  pluginConfig: [{name: Gang, args: {timeout: 20s}}]
+  pluginConfig: [{name: Gang, args: {timeout: 2s}}]
 - schedulerName: %s
   plugins: {multiPoint: {enabled: [{name: CacheLocality, weight: 10}, {name: GPUMemory}]}}
 `, kubeconfig, plainProfile, gangProfile, cacheProfile)
