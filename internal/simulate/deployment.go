@@ -17,6 +17,7 @@ import (
 
 // rolloutDeployment has the deployment become what d says, under its own strategy.
 func (w *World) rolloutDeployment(ctx context.Context, d *appsv1.Deployment) error {
+	w.keepReplicas(Ref{"Deployment", d.Namespace, d.Name}, &d.Spec.Replicas)
 	appsapi.SetObjectDefaults_Deployment(d)
 	o := w.adopt(d, ownerOfDeployment(d))
 	revision := w.revision(o, d)

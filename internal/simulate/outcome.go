@@ -37,6 +37,10 @@ type Outcome struct {
 	Pods []Pod
 	// Evicted are the pods that preemption removed.
 	Evicted []engine.Eviction
+	// Growth is what nodes the pods with the verdict NeedsNodes need.
+	Growth []Growth
+	// Nodes are the nodes at the end, by name, without those of Growth.
+	Nodes []*corev1.Node
 	// Stuck are rollouts and drains that came to a halt.
 	Stuck []Stuck
 	// Assumptions are what the outcome rests on, sorted.
@@ -74,7 +78,12 @@ type Stuck struct {
 
 // Outcome returns what came of the steps that were taken.
 func (w *World) Outcome() *Outcome {
-	out := &Outcome{Evicted: w.evicted, Stuck: w.stuck, Assumptions: slices.Sorted(maps.Keys(w.assumptions))}
+	out := &Outcome{Evicted: w.evicted, Growth: w.growth(), Stuck: w.stuck, Assumptions: slices.Sorted(maps.Keys(w.assumptions))}
+	for _, node := range w.sortedNodes() {
+		if _, grown := w.grown[node.Name]; !grown {
+			out.Nodes = append(out.Nodes, node)
+		}
+	}
 	names := slices.SortedFunc(maps.Keys(w.pods), func(a, b podName) int { return strings.Compare(a.String(), b.String()) })
 	for _, name := range names {
 		if pod, ok := w.engine.Pod(name); ok {
@@ -105,6 +114,8 @@ func (w *World) pod(name podName, pod *corev1.Pod) Pod {
 		p.Attempt = &a
 	}
 	switch {
+	case w.grown[p.After] != "":
+		p.Verdict, p.Pool = NeedsNodes, w.grown[p.After]
 	case p.After != "":
 		p.Verdict = Placed
 	case !w.serves[pod.Spec.SchedulerName]:

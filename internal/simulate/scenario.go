@@ -97,8 +97,17 @@ func (r Rollout) take(ctx context.Context, w *World) error {
 	case *corev1.Pod:
 		return w.standalone(ctx, o)
 	}
-	w.assume("%T is not rolled out: what its controller does is not known", r.Object)
+	w.assume("%s is not rolled out: what its controller does is not known", r.Object.GetObjectKind().GroupVersionKind().Kind)
 	return nil
+}
+
+// keepReplicas gives an object that leaves the number of its pods to somebody else,
+// as an autoscaler, the number that it has.
+func (w *World) keepReplicas(r Ref, replicas **int32) {
+	if o := w.byRef[r]; *replicas == nil && o != nil {
+		n := o.replicas
+		*replicas = &n
+	}
 }
 
 // replicate makes the pods that are missing. Those that are there keep what they

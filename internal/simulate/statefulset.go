@@ -14,6 +14,7 @@ import (
 // rolloutStatefulSet has the set become what sts says: one pod after the other,
 // the highest ordinal first, each placed before the next goes.
 func (w *World) rolloutStatefulSet(ctx context.Context, sts *appsv1.StatefulSet) error {
+	w.keepReplicas(Ref{"StatefulSet", sts.Namespace, sts.Name}, &sts.Spec.Replicas)
 	appsapi.SetObjectDefaults_StatefulSet(sts)
 	o := w.adopt(sts, &owner{kind: "StatefulSet", template: &sts.Spec.Template, replicas: deref(sts.Spec.Replicas)})
 	first := int32(0)

@@ -55,6 +55,7 @@ type World struct {
 	before map[podName]*corev1.Pod
 	pods   map[podName]*owner // nil: nobody's
 	made   int
+	grown  map[string]string // nodes that Grow added, and their pools
 
 	last        map[podName]engine.Attempt
 	evicted     []engine.Eviction
@@ -77,7 +78,7 @@ func NewWorld(ctx context.Context, s *snapshot.Snapshot, o engine.Options) (*Wor
 		engine: e, now: o.Now,
 		serves: map[string]bool{}, classes: map[string]*schedulingv1.PriorityClass{}, nodes: map[string]*corev1.Node{}, budgets: map[string][]*policyv1.PodDisruptionBudget{},
 		owners: map[types.UID]*owner{}, byRef: map[Ref]*owner{},
-		before: map[podName]*corev1.Pod{}, pods: map[podName]*owner{},
+		before: map[podName]*corev1.Pod{}, pods: map[podName]*owner{}, grown: map[string]string{},
 		last: map[podName]engine.Attempt{}, assumptions: map[string]bool{},
 	}
 	for _, p := range o.Profiles {

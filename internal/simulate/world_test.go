@@ -202,6 +202,35 @@ func TestLoseZone(t *testing.T) {
 	}
 }
 
+// A cluster that is full can get nodes, and the pods say how many.
+func TestGrow(t *testing.T) {
+	t.Parallel()
+	d := deployment("web", 3, "3")
+	s := world(zones(1, "4"), d, "a0", "b0", "c0")
+	w := newWorld(t, s)
+	if err := w.Take(t.Context(), Scale{Ref{"Deployment", "shop", "web"}, 6}); err != nil {
+		t.Fatal(err)
+	}
+	small, large := node("small", "a", "2"), node("large", "a", "8")
+	if err := w.Grow(t.Context(), []Pool{{Name: "small", Template: small}, {Name: "large", Template: large}}); err != nil {
+		t.Fatal(err)
+	}
+	out := w.Outcome()
+	if diff := cmp.Diff([]Growth{{Pool: "large", Nodes: 2}}, out.Growth); diff != "" {
+		t.Error(diff)
+	}
+	verdicts := map[Verdict]int{}
+	for _, p := range out.Pods {
+		verdicts[p.Verdict]++
+	}
+	if diff := cmp.Diff(map[Verdict]int{Placed: 3, NeedsNodes: 3}, verdicts); diff != "" {
+		t.Error(diff)
+	}
+	if len(out.Nodes) != 3 {
+		t.Errorf("there are %d nodes, want those that are there", len(out.Nodes))
+	}
+}
+
 func TestScale(t *testing.T) {
 	t.Parallel()
 	d := deployment("web", 3, "1")

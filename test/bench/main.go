@@ -144,6 +144,7 @@ func run(ctx context.Context, args []string) (err error) {
 			pair:     creating(leastNamespace),
 		},
 	}
+	rows = append(rows, snapshotRows(dir, plugin)...)
 	rows = slices.DeleteFunc(rows, func(r row) bool {
 		return len(args) > 0 && !slices.ContainsFunc(args, func(word string) bool { return strings.HasPrefix(r.name, word) })
 	})

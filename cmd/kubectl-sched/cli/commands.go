@@ -16,6 +16,7 @@ func commands() []func(*app) *cobra.Command {
 		newSchedulerCommand,
 		newStatusCommand,
 		newHistoryCommand,
+		newSnapshotCommand,
 		newGatesCommand,
 		newFnCommand,
 		newExplainCommand,

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -9,7 +10,15 @@ import (
 
 // replaceFile writes a file in one step: after a failure the old content, or no
 // file, is there.
-func replaceFile(name string, data []byte, mode fs.FileMode) (err error) {
+func replaceFile(name string, data []byte, mode fs.FileMode) error {
+	return replaceFileBy(name, mode, func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	})
+}
+
+// replaceFileBy is replaceFile for content that is written piece by piece.
+func replaceFileBy(name string, mode fs.FileMode, write func(io.Writer) error) (err error) {
 	temp, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*.tmp")
 	if err != nil {
 		return err
@@ -19,7 +28,7 @@ func replaceFile(name string, data []byte, mode fs.FileMode) (err error) {
 			err = errors.Join(err, os.Remove(temp.Name()))
 		}
 	}()
-	if _, err := temp.Write(data); err != nil {
+	if err := write(temp); err != nil {
 		return errors.Join(err, temp.Close())
 	}
 	if err := errors.Join(temp.Chmod(mode), temp.Close()); err != nil {

@@ -34,6 +34,9 @@ type Snapshot struct {
 	Version string
 	// Anonymized says that names and values were replaced.
 	Anonymized bool
+	// Missing are the kinds that could not be read: of those the snapshot does not
+	// know whether there are any.
+	Missing []Missing
 
 	Nodes      []*corev1.Node
 	Pods       []*corev1.Pod
@@ -82,17 +85,25 @@ type Snapshot struct {
 	Schedulers []Scheduler
 }
 
+// Missing is a kind that whoever took the snapshot could not read.
+type Missing struct {
+	// Resource is the kind's resource and group, as "poddisruptionbudgets.policy".
+	Resource string `json:"resource"`
+	// Reason is why, in the API server's words.
+	Reason string `json:"reason"`
+}
+
 // Scheduler is one scheduler that runs in the cluster.
 type Scheduler struct {
 	// Name says which one it is, as the Deployment's namespace and name.
-	Name string
+	Name string `json:"name"`
 	// Bundled says that it is the scheduler of this project.
-	Bundled bool
+	Bundled bool `json:"bundled,omitempty"`
 	// Ready says that one of its replicas holds the lease and answers.
-	Ready bool
+	Ready bool `json:"ready,omitempty"`
 	// Configuration is its KubeSchedulerConfiguration in YAML, or empty where it
 	// cannot be read through the API.
-	Configuration string
+	Configuration string `json:"configuration,omitempty"`
 	// Profiles are the scheduler names that it serves, sorted.
-	Profiles []string
+	Profiles []string `json:"profiles,omitempty"`
 }

@@ -189,7 +189,7 @@ func (c *chooser) score(ctx context.Context, f framework.Framework, state fwk.Cy
 
 // best returns the node with the highest total, and how it was chosen.
 func (c *chooser) best(f framework.Framework, pod *corev1.Pod, scores []fwk.NodePluginScores) (string, *Choice) {
-	r := c.rank(pod, len(scores), func(i int) (string, int64) { return scores[i].Name, scores[i].TotalScore })
+	r := c.rank(pod, len(scores), func(i int) int64 { return scores[i].TotalScore }, func(i int) uint64 { return c.number(scores[i].Name) })
 	weights := weights(f)
 	return scores[r.first].Name, &Choice{
 		Scores: points(scores[r.first].Scores, weights), Total: scores[r.first].TotalScore, Tied: r.tied,
@@ -202,8 +202,8 @@ func (c *chooser) best(f framework.Framework, pod *corev1.Pod, scores []fwk.Node
 type ranking struct{ first, second, tied int }
 
 // rank ranks n nodes, at least two, by their totals, and by the seed where those
-// are equal.
-func (c *chooser) rank(pod *corev1.Pod, n int, node func(int) (string, int64)) ranking {
+// are equal: number is what the seed gives a node.
+func (c *chooser) rank(pod *corev1.Pod, n int, total func(int) int64, number func(int) uint64) ranking {
 	of := c.seed.of(key(pod).String())
 	r := ranking{first: -1, second: -1}
 	type place struct {
@@ -215,17 +215,17 @@ func (c *chooser) rank(pod *corev1.Pod, n int, node func(int) (string, int64)) r
 	}
 	var first, second place
 	for i := range n {
-		name, total := node(i)
-		if r.second >= 0 && total < second.total {
+		sum := total(i)
+		if r.second >= 0 && sum < second.total {
 			continue
 		}
-		p := place{total, mix(of ^ c.number(name))}
-		if r.first >= 0 && total == first.total {
+		p := place{sum, mix(of ^ number(i))}
+		if r.first >= 0 && sum == first.total {
 			r.tied++
 		}
 		switch {
 		case r.first < 0 || before(p, first):
-			if r.first >= 0 && total > first.total {
+			if r.first >= 0 && sum > first.total {
 				r.tied = 0
 			}
 			r.first, r.second, first, second = i, r.first, p, first

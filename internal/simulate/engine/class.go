@@ -55,13 +55,16 @@ func newClass(p *fastProfile, r *relevance, l *layout, seen int) *class {
 type layout struct {
 	nodes []fwk.NodeInfo
 	at    map[string]int
-	bare  bare
+	// numbers are what the seed gives the nodes.
+	numbers []uint64
+	bare    bare
 }
 
-func newLayout(nodes []fwk.NodeInfo) *layout {
-	l := &layout{nodes: slices.Clone(nodes), at: make(map[string]int, len(nodes)), bare: make(bare, len(nodes))}
+func newLayout(nodes []fwk.NodeInfo, number func(string) uint64) *layout {
+	n := len(nodes)
+	l := &layout{nodes: slices.Clone(nodes), at: make(map[string]int, n), numbers: make([]uint64, n), bare: make(bare, n)}
 	for i, node := range nodes {
-		l.at[node.Node().Name] = i
+		l.at[node.Node().Name], l.numbers[i] = i, number(node.Node().Name)
 	}
 	return l
 }

@@ -125,6 +125,8 @@ type fast struct {
 	// being tried with others taken away.
 	tried     map[types.UID]bool
 	exclusive bool
+	// number is what the seed gives a node.
+	number func(string) uint64
 	// nominated are the pods that preemption makes room for: while there are any,
 	// a node can have less room than its NodeInfo says.
 	nominated map[types.UID]bool
@@ -138,13 +140,13 @@ type classKey struct {
 }
 
 // newFast returns the part for the profiles.
-func newFast(ctx context.Context, profiles []config.KubeSchedulerProfile, sched *scheduler.Scheduler, outOfTree frameworkruntime.Registry, factory informers.SharedInformerFactory) (*fast, error) {
+func newFast(ctx context.Context, number func(string) uint64, profiles []config.KubeSchedulerProfile, sched *scheduler.Scheduler, outOfTree frameworkruntime.Registry, factory informers.SharedInformerFactory) (*fast, error) {
 	registry := plugins.NewInTreeRegistry()
 	if err := registry.Merge(outOfTree); err != nil {
 		return nil, err
 	}
 	f := &fast{
-		profiles: map[string]*fastProfile{}, factory: factory, kinds: newKinds(), layout: newLayout(nil), tried: map[types.UID]bool{}, nominated: map[types.UID]bool{},
+		number: number, profiles: map[string]*fastProfile{}, factory: factory, kinds: newKinds(), layout: &layout{}, tried: map[types.UID]bool{}, nominated: map[types.UID]bool{},
 		digests: digests{of: map[types.UID]digest{}, make: sameToScheduler}, classes: map[classKey]*class{},
 	}
 	for _, p := range profiles {
@@ -177,7 +179,7 @@ func (f *fast) class(pod *corev1.Pod, nodes []fwk.NodeInfo) (*class, error) {
 		return nil, nil
 	}
 	if !slices.Equal(f.layout.nodes, nodes) {
-		f.layout = newLayout(nodes)
+		f.layout = newLayout(nodes, f.number)
 	}
 	if known == nil || known.layout != f.layout {
 		r, err := newRelevance(pod, f.factory)
@@ -261,7 +263,7 @@ func (c *chooser) scheduleClass(ctx context.Context, f framework.Framework, stat
 
 // choose returns the best of the nodes at the places, and how it was chosen.
 func (c *chooser) choose(pod *corev1.Pod, cl *class, at []int, totals []int64, points map[string][]int64) (string, *Choice) {
-	r := c.rank(pod, len(at), func(n int) (string, int64) { return cl.nodes[at[n]].Node().Name, totals[n] })
+	r := c.rank(pod, len(at), func(n int) int64 { return totals[n] }, func(n int) uint64 { return cl.numbers[at[n]] })
 	scores := func(n int) []Score {
 		var list []Score
 		for _, name := range cl.profile.scoreOrder {

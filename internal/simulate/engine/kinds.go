@@ -61,14 +61,18 @@ type kind struct{ fwk.PodInfo }
 type kinds struct {
 	digests digests
 	known   map[digest]*kind
+	seen    map[fwk.PodInfo]*kind // the same again, found faster
 }
 
 func newKinds() *kinds {
-	return &kinds{digests: digests{of: map[types.UID]digest{}, make: sameToOthers}, known: map[digest]*kind{}}
+	return &kinds{digests: digests{of: map[types.UID]digest{}, make: sameToOthers}, known: map[digest]*kind{}, seen: map[fwk.PodInfo]*kind{}}
 }
 
 // of returns the kind of the pod; pods of a kind have the same pointer.
 func (k *kinds) of(pod fwk.PodInfo) (*kind, error) {
+	if found, ok := k.seen[pod]; ok {
+		return found, nil
+	}
 	d, err := k.digests.get(pod.GetPod())
 	if err != nil {
 		return nil, err
@@ -78,5 +82,6 @@ func (k *kinds) of(pod fwk.PodInfo) (*kind, error) {
 		found = &kind{pod}
 		k.known[d] = found
 	}
+	k.seen[pod] = found
 	return found, nil
 }

@@ -1,0 +1,125 @@
+package snapshot
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	resourcehelper "k8s.io/component-helpers/resource"
+)
+
+// Summary is a snapshot in a few numbers.
+type Summary struct {
+	// Counts are how many objects there are of each kind, in the order of Kinds; kinds
+	// without any are left out.
+	Counts []Count `json:"counts"`
+	// Pending is how many pods have no node.
+	Pending int `json:"pending"`
+	// Groups are the nodes by pool and zone, sorted.
+	Groups []Group `json:"groups"`
+}
+
+// Count is how many objects there are of a kind.
+type Count struct {
+	Name  string `json:"name"`
+	Count int    `json:"count"`
+}
+
+// Group is the nodes of one pool in one zone, and how full they are.
+type Group struct {
+	// Pool and Zone are empty where the nodes do not say.
+	Pool string `json:"pool,omitempty"`
+	Zone string `json:"zone,omitempty"`
+	// Nodes is how many there are, Unschedulable how many of them are cordoned.
+	Nodes         int `json:"nodes"`
+	Unschedulable int `json:"unschedulable,omitempty"`
+	Pods          int `json:"pods"`
+	// Requested is what their pods ask for, Allocatable what they have.
+	Requested   corev1.ResourceList `json:"requested"`
+	Allocatable corev1.ResourceList `json:"allocatable"`
+}
+
+// Share is how much of the resource the pods ask for, from 0; false where the nodes
+// have none of it.
+func (g Group) Share(name corev1.ResourceName) (float64, bool) {
+	have, asked := g.Allocatable[name], g.Requested[name]
+	if have.IsZero() {
+		return 0, false
+	}
+	return asked.AsApproximateFloat64() / have.AsApproximateFloat64(), true
+}
+
+// poolLabels are the labels by which those who make nodes say of which pool one is.
+var poolLabels = []string{
+	"karpenter.sh/nodepool", "eks.amazonaws.com/nodegroup", "cloud.google.com/gke-nodepool", "kubernetes.azure.com/agentpool",
+	"node.cluster.x-k8s.io/pool", "kops.k8s.io/instancegroup", "sandbox.kubectl-sched.github.io/pool",
+}
+
+// PoolOf returns the pool that the node is of, as who made it says; empty if nobody
+// does.
+func PoolOf(n *corev1.Node) string {
+	for _, label := range poolLabels {
+		if pool := n.Labels[label]; pool != "" {
+			return pool
+		}
+	}
+	return ""
+}
+
+// Summarize counts what is in the snapshot.
+func Summarize(s *Snapshot) Summary {
+	sum := Summary{Counts: []Count{}}
+	for _, k := range allKinds() {
+		if n := k.Len(s); n > 0 {
+			sum.Counts = append(sum.Counts, Count{k.Name, n})
+		}
+	}
+	type place struct{ pool, zone string }
+	groups, byNode := map[place]*Group{}, map[string]*Group{}
+	for _, n := range s.Nodes {
+		at := place{PoolOf(n), n.Labels[corev1.LabelTopologyZone]}
+		g := groups[at]
+		if g == nil {
+			g = &Group{Pool: at.pool, Zone: at.zone, Requested: corev1.ResourceList{}, Allocatable: corev1.ResourceList{}}
+			groups[at] = g
+		}
+		byNode[n.Name] = g
+		g.Nodes++
+		if n.Spec.Unschedulable {
+			g.Unschedulable++
+		}
+		addResources(g.Allocatable, n.Status.Allocatable)
+	}
+	for _, p := range s.Pods {
+		ended := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+		switch g := byNode[p.Spec.NodeName]; {
+		case ended:
+		case p.Spec.NodeName == "":
+			sum.Pending++
+		case g != nil:
+			g.Pods++
+			addResources(g.Requested, resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{UseStatusResources: true}))
+		}
+	}
+	sum.Groups = make([]Group, 0, len(groups))
+	for _, g := range slices.SortedFunc(maps.Values(groups), func(a, b *Group) int {
+		return cmp.Or(cmp.Compare(a.Pool, b.Pool), cmp.Compare(a.Zone, b.Zone))
+	}) {
+		sum.Groups = append(sum.Groups, *g)
+	}
+	return sum
+}
+
+// addResources adds CPU and memory, and what else the nodes have that counts.
+func addResources(sum, more corev1.ResourceList) {
+	for name, quantity := range more {
+		total, ok := sum[name]
+		if !ok {
+			total = *resource.NewQuantity(0, quantity.Format)
+		}
+		total.Add(quantity)
+		sum[name] = total
+	}
+}
