@@ -28,7 +28,8 @@ const lanes = 4
 // scheduler came to, in every cycle of the generated cases.
 func TestSimulatorFollowsScheduler(t *testing.T) {
 	t.Parallel()
-	l := startLab(t)
+	l := newLab(t)
+	l.startScheduler(t)
 	next := make(chan int)
 	var running sync.WaitGroup
 	for range lanes {

@@ -29,30 +29,26 @@ import (
 // binaryEnv names a built placement-scheduler, so that the tests build none.
 const binaryEnv = "SCHED_SCHEDULER_BIN"
 
-var shared sandboxtest.Shared
+var (
+	shared sandboxtest.Shared
+	// turn is of the test that has the cluster to itself: what one creates, another
+	// would count.
+	turn sync.Mutex
+)
 
 func TestMain(m *testing.M) {
 	flag.Parse()
 	os.Exit(shared.Run(m))
 }
 
-// lab is the control plane with a scheduler that is recorded.
-type lab struct {
-	sandbox   *sandbox.Sandbox
-	client    kubernetes.Interface
-	dynamic   dynamic.Interface
-	recording string
-	watch     *watcher
-}
-
-// startLab starts the scheduler, which ends with the test.
-func startLab(t *testing.T) *lab {
+// newLab returns the control plane, to be had by one test at a time, with what all
+// cases share.
+func newLab(t *testing.T) *lab {
 	t.Helper()
+	turn.Lock()
+	t.Cleanup(turn.Unlock)
 	sb := shared.Get(t)
-	l := &lab{sandbox: sb, client: sb.Client(), recording: filepath.Join(t.TempDir(), "attempts.jsonl")}
-	if *keep != "" {
-		l.recording = *keep
-	}
+	l := &lab{sandbox: sb, client: sb.Client()}
 	var err error
 	if l.dynamic, err = dynamic.NewForConfig(sb.RESTConfig()); err != nil {
 		t.Fatal(err)
@@ -60,13 +56,32 @@ func startLab(t *testing.T) *lab {
 	if err := l.prepare(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	return l
+}
+
+// lab is the control plane, maybe with a scheduler that is recorded.
+type lab struct {
+	sandbox   *sandbox.Sandbox
+	client    kubernetes.Interface
+	dynamic   dynamic.Interface
+	recording string // the file; empty without that scheduler
+	watch     *watcher
+}
+
+// startScheduler starts the scheduler, which ends with the test.
+func (l *lab) startScheduler(t *testing.T) {
+	t.Helper()
+	l.recording = filepath.Join(t.TempDir(), "attempts.jsonl")
+	if *keep != "" {
+		l.recording = *keep
+	}
 	binary, err := schedulerBinary()
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
 	config := filepath.Join(dir, "scheduler.yaml")
-	if err := os.WriteFile(config, []byte(configuration(sb.Kubeconfig())), 0o600); err != nil {
+	if err := os.WriteFile(config, []byte(configuration(l.sandbox.Kubeconfig())), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	log, err := os.Create(filepath.Join(dir, "scheduler.log"))
@@ -106,7 +121,6 @@ func startLab(t *testing.T) *lab {
 			t.Error(err)
 		}
 	})
-	return l
 }
 
 // tail returns the last lines of text.

@@ -8,6 +8,7 @@ import (
 
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -72,29 +73,37 @@ const (
 	scarce      = "scarce.fidelity.example"
 )
 
-// prepare makes what all cases share.
+// prepare makes what all cases share, unless it is there.
 func (l *lab) prepare(ctx context.Context) error {
+	created := metav1.CreateOptions{}
 	for name, value := range map[string]int32{lowClass: 10, highClass: 1000, highest: 5000, politeClass: 1000} {
 		class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: value}
 		if name == politeClass {
 			class.PreemptionPolicy = ptr.To(never)
 		}
-		if _, err := l.client.SchedulingV1().PriorityClasses().Create(ctx, class, metav1.CreateOptions{}); err != nil {
+		if _, err := l.client.SchedulingV1().PriorityClasses().Create(ctx, class, created); ignoreThere(err) != nil {
 			return err
 		}
 	}
 	driver := &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: scarce}, Spec: storagev1.CSIDriverSpec{StorageCapacity: ptr.To(true), AttachRequired: ptr.To(false)}}
-	if _, err := l.client.StorageV1().CSIDrivers().Create(ctx, driver, metav1.CreateOptions{}); err != nil {
+	if _, err := l.client.StorageV1().CSIDrivers().Create(ctx, driver, created); ignoreThere(err) != nil {
 		return err
 	}
 	class := &storagev1.StorageClass{
 		ObjectMeta: metav1.ObjectMeta{Name: scarceClass}, Provisioner: scarce,
 		VolumeBindingMode: ptr.To(storagev1.VolumeBindingWaitForFirstConsumer),
 	}
-	if _, err := l.client.StorageV1().StorageClasses().Create(ctx, class, metav1.CreateOptions{}); err != nil {
+	if _, err := l.client.StorageV1().StorageClasses().Create(ctx, class, created); ignoreThere(err) != nil {
 		return err
 	}
 	return l.installPodGroups(ctx)
+}
+
+func ignoreThere(err error) error {
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
 }
 
 // podGroups are those of scheduler-plugins.
@@ -127,7 +136,7 @@ func (l *lab) installPodGroups(ctx context.Context) error {
 		},
 	}}
 	definitions := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-	if _, err := l.dynamic.Resource(definitions).Create(ctx, definition, metav1.CreateOptions{}); err != nil {
+	if _, err := l.dynamic.Resource(definitions).Create(ctx, definition, metav1.CreateOptions{}); ignoreThere(err) != nil {
 		return err
 	}
 	var last error
