@@ -72,7 +72,7 @@ func setup(ctx context.Context, opts *options.Options, extra *extraOptions) (*sc
 		}
 	}
 	completed := prepared.Complete()
-	gangFirst(completed.ComponentConfig.Profiles)
+	registry.GangFirst(completed.ComponentConfig.Profiles)
 	var recorded []scheduler.Option
 	if recorder != nil {
 		if err := scoreEveryNode(&completed.ComponentConfig); err != nil {
