@@ -1,9 +1,13 @@
 package recording
 
 import (
+	"bytes"
 	"context"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 )
@@ -40,11 +44,21 @@ type listenedPods struct {
 	deleted   func(Pod)
 }
 
-// Delete deletes a pod.
+// Delete deletes a pod. One that is gone already was to be deleted all the same.
 func (p *listenedPods) Delete(ctx context.Context, name string, options metav1.DeleteOptions) error {
-	if err := p.PodInterface.Delete(ctx, name, options); err != nil {
-		return err
+	err := p.PodInterface.Delete(ctx, name, options)
+	if err == nil || apierrors.IsNotFound(err) {
+		p.deleted(Pod{Namespace: p.namespace, Name: name})
 	}
-	p.deleted(Pod{Namespace: p.namespace, Name: name})
-	return nil
+	return err
+}
+
+// Patch patches a pod. Preemption says on a pod why it goes before it deletes it, and
+// does not come to that where the pod is gone already.
+func (p *listenedPods) Patch(ctx context.Context, name string, kind types.PatchType, data []byte, options metav1.PatchOptions, subresources ...string) (*corev1.Pod, error) {
+	pod, err := p.PodInterface.Patch(ctx, name, kind, data, options, subresources...)
+	if apierrors.IsNotFound(err) && bytes.Contains(data, []byte(corev1.DisruptionTarget)) {
+		p.deleted(Pod{Namespace: p.namespace, Name: name})
+	}
+	return pod, err
 }

@@ -76,6 +76,9 @@ type Attempt struct {
 	Message string `json:"message,omitempty"`
 	// Nominated is the node that room is made on.
 	Nominated string `json:"nominated,omitempty"`
+	// Deleted says that the pod was gone when it was given up: parts of the scheduler
+	// knew of that, and parts did not.
+	Deleted bool `json:"deleted,omitempty"`
 }
 
 // Object is an object as the scheduler saw it.

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	corev1listers "k8s.io/client-go/listers/core/v1"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler"
@@ -36,6 +37,7 @@ type Recorder struct {
 	before *view // what the lines so far say of the cluster
 	seen   func() ([]Object, error)
 	queue  fwk.PodNominator
+	pods   corev1listers.PodLister
 	failed error
 }
 
@@ -59,7 +61,8 @@ func (r *Recorder) Snapshot() *cache.Snapshot { return r.snapshot }
 // informers must not have been started.
 func (r *Recorder) Attach(sched *scheduler.Scheduler) {
 	for _, profile := range sched.Profiles {
-		r.seen = objects(profile.SharedInformerFactory()) // one for all profiles
+		factory := profile.SharedInformerFactory() // one for all profiles
+		r.seen, r.pods = objects(factory), factory.Core().V1().Pods().Lister()
 	}
 	r.queue = sched.SchedulingQueue
 	next, place, fail := sched.NextEntity, sched.SchedulePod, sched.FailureHandler
@@ -129,6 +132,9 @@ func (r *Recorder) gaveUp(pod *corev1.Pod, message string, nominating *fwk.Nomin
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	a := Attempt{Pod: nameOf(pod), Message: message}
+	if known, err := r.pods.Pods(pod.Namespace).Get(pod.Name); err != nil || known.UID != pod.UID {
+		a.Deleted = true
+	}
 	if nominating != nil {
 		a.Nominated = nominating.NominatedNodeName
 	}

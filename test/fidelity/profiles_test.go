@@ -40,7 +40,7 @@ profiles:
 - schedulerName: %s
 - schedulerName: %s
   plugins: {multiPoint: {enabled: [{name: Gang}]}}
-  pluginConfig: [{name: Gang, args: {timeout: 2s}}]
+  pluginConfig: [{name: Gang, args: {timeout: 5m}}]
 - schedulerName: %s
   plugins: {multiPoint: {enabled: [{name: CacheLocality, weight: 10}, {name: GPUMemory}]}}
 `, kubeconfig, plainProfile, gangProfile, cacheProfile)

@@ -133,6 +133,9 @@ func (f *follower) compare(c recording.Cycle, attempts []engine.Attempt, evictio
 	if held != nil {
 		return Result{Differences: []Difference{{Pod: f.nameOf(c.Attempts[0].UID), What: "tries", Recorded: "tried", Simulated: held.Error()}}}
 	}
+	if slices.ContainsFunc(c.Attempts, func(a recording.Attempt) bool { return a.Deleted }) {
+		return Result{Invalid: "the pod was deleted while it was tried"}
+	}
 	if f.hash != c.Hash {
 		return Result{Invalid: "the simulator saw another state"}
 	}
