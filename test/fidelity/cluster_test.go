@@ -29,7 +29,7 @@ func stock(t *testing.T) []config.KubeSchedulerProfile {
 	return c.Profiles
 }
 
-// take captures the sandbox as a user would.
+// snapshot captures the sandbox as a user would.
 func (l *lab) snapshot(ctx context.Context) (*snapshot.Snapshot, error) {
 	client, err := cluster.Connect(l.sandbox.RESTConfig())
 	if err != nil {
@@ -42,7 +42,7 @@ func (l *lab) snapshot(ctx context.Context) (*snapshot.Snapshot, error) {
 // world returns the world of the snapshot, in which ties are noted by the decider.
 func world(t *testing.T, s *snapshot.Snapshot, d engine.Decider) *simulate.World {
 	t.Helper()
-	w, err := simulate.NewWorld(t.Context(), s, engine.Options{Profiles: stock(t), Decider: d})
+	w, err := simulate.NewWorld(t.Context(), s, engine.Options{Profiles: stock(t), Seed: 1, Decider: d})
 	if err != nil {
 		t.Fatal(err)
 	}
