@@ -26,6 +26,8 @@ type Request struct {
 	Workloads []*workload.Workload
 	// Steps happen after the plan.
 	Steps []simulate.Step
+	// Pools are where the cluster can get nodes for pods that fit on none.
+	Pools []simulate.Pool
 	// Seed decides between nodes that are equal in everything.
 	Seed uint64
 	// Explain keeps the reasons against other nodes for each pod that is placed.
@@ -58,7 +60,9 @@ func Run(ctx context.Context, r Request) (*Result, diag.Findings, error) {
 		}
 	}
 	steps = append(steps, r.Steps...)
-	err = world.Take(ctx, append(steps, simulate.Pending{})...)
+	if err = world.Take(ctx, append(steps, simulate.Pending{})...); err == nil {
+		err = world.Grow(ctx, r.Pools)
+	}
 	return &Result{Outcome: world.Outcome(), Request: r, Unknown: unknown}, findings, err
 }
 

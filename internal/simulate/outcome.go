@@ -43,6 +43,8 @@ type Outcome struct {
 	Nodes []*corev1.Node
 	// Stuck are rollouts and drains that came to a halt.
 	Stuck []Stuck
+	// WorkloadOf names the workload that a pod of the snapshot belongs to.
+	WorkloadOf func(*corev1.Pod) Ref
 	// Assumptions are what the outcome rests on, sorted.
 	Assumptions []string
 }
@@ -78,7 +80,7 @@ type Stuck struct {
 
 // Outcome returns what came of the steps that were taken.
 func (w *World) Outcome() *Outcome {
-	out := &Outcome{Evicted: w.evicted, Growth: w.growth(), Stuck: w.stuck, Assumptions: slices.Sorted(maps.Keys(w.assumptions))}
+	out := &Outcome{Evicted: w.evicted, Growth: w.growth(), WorkloadOf: w.workloadOf, Stuck: w.stuck, Assumptions: slices.Sorted(maps.Keys(w.assumptions))}
 	for _, node := range w.sortedNodes() {
 		if _, grown := w.grown[node.Name]; !grown {
 			out.Nodes = append(out.Nodes, node)

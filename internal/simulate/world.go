@@ -269,3 +269,26 @@ func deref(n *int32) int32 {
 	}
 	return *n
 }
+
+// Try says what the scheduler would make of the pod now; nothing comes of it.
+func (w *World) Try(ctx context.Context, pod *corev1.Pod) (engine.Trial, error) {
+	return w.engine.Try(ctx, pod)
+}
+
+// Pod returns the pod as it is now, and false if there is none.
+func (w *World) Pod(namespace, name string) (*corev1.Pod, bool) {
+	return w.engine.Pod(podName{Namespace: namespace, Name: name})
+}
+
+// Serves reports whether a scheduler serves the name.
+func (w *World) Serves(scheduler string) bool { return w.serves[scheduler] }
+
+// SchedulerNames are the names that are served, sorted.
+func (w *World) SchedulerNames() []string { return slices.Sorted(maps.Keys(w.serves)) }
+
+// Owners returns what names the workload that a pod of the snapshot belongs to.
+func Owners(s *snapshot.Snapshot) func(*corev1.Pod) Ref {
+	w := &World{owners: map[types.UID]*owner{}, byRef: map[Ref]*owner{}}
+	w.loadOwners(s)
+	return w.workloadOf
+}

@@ -18,6 +18,8 @@ func commands() []func(*app) *cobra.Command {
 		newHistoryCommand,
 		newSnapshotCommand,
 		newGatesCommand,
+		newSimulateCommand,
+		newWhyCommand,
 		newFnCommand,
 		newExplainCommand,
 		newVersionCommand,

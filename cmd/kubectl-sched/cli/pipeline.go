@@ -10,6 +10,7 @@ import (
 
 	"github.com/kubectl-sched/kubectl-sched/compiler"
 	"github.com/kubectl-sched/kubectl-sched/internal/cluster"
+	"github.com/kubectl-sched/kubectl-sched/internal/cluster/snapshot"
 	"github.com/kubectl-sched/kubectl-sched/internal/workload"
 	"github.com/kubectl-sched/kubectl-sched/policy"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
@@ -84,6 +85,8 @@ type pipeline struct {
 	setName string
 	// live reads the workloads from the cluster, withCluster its facts.
 	live, withCluster bool
+	// snapshot stands in the place of the cluster; nil for the cluster itself.
+	snapshot *snapshot.Snapshot
 	// explained is the namespace of the one live workload that is asked for; empty
 	// for all workloads.
 	explained string

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kubectl-sched/kubectl-sched/compiler/capability"
 	"github.com/kubectl-sched/kubectl-sched/internal/cluster"
+	"github.com/kubectl-sched/kubectl-sched/internal/cluster/facts"
 	"github.com/kubectl-sched/kubectl-sched/internal/workload"
 	"github.com/kubectl-sched/kubectl-sched/policy"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
@@ -57,6 +58,10 @@ func (p *pipeline) liveWorkloads(ctx context.Context, placement *policy.Placemen
 	if findings.HasErrors() {
 		return nil, findings
 	}
+	if p.snapshot != nil {
+		workloads, fs := facts.Workloads(p.snapshot, kinds)
+		return p.inNamespace(workloads), append(findings, fs...)
+	}
 	client, err := p.connect(c)
 	if err != nil {
 		return nil, unreachable(err)
@@ -66,6 +71,15 @@ func (p *pipeline) liveWorkloads(ctx context.Context, placement *policy.Placemen
 		scope.Namespaces = []string{namespace}
 	}
 	return client.Workloads(ctx, scope)
+}
+
+// inNamespace returns the workloads in --namespace, else all.
+func (p *pipeline) inNamespace(workloads []*workload.Workload) []*workload.Workload {
+	namespace := p.flagNamespace()
+	if namespace == "" {
+		return workloads
+	}
+	return slices.DeleteFunc(workloads, func(w *workload.Workload) bool { return w.Namespace != namespace })
 }
 
 func unreachable(err error) diag.Findings {
@@ -78,7 +92,11 @@ func unreachable(err error) diag.Findings {
 func (p *pipeline) capabilities(ctx context.Context, c *policy.Cluster) (capability.Capabilities, diag.Findings) {
 	var caps capability.Capabilities
 	var findings diag.Findings
-	if p.withCluster {
+	switch {
+	case p.snapshot != nil:
+		caps = facts.Capabilities(p.snapshot)
+		findings = p.unknownNamespaces(caps)
+	case p.withCluster:
 		client, err := p.connect(c)
 		if err != nil {
 			return caps, unreachable(err)

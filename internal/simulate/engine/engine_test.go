@@ -221,3 +221,35 @@ func TestGangWhole(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// A trial names all that is in the way of each node, and changes nothing.
+func TestTry(t *testing.T) {
+	t.Parallel()
+	tainted := node("a", "z1", "1")
+	tainted.Spec.Taints = []corev1.Taint{{Key: "pool", Effect: corev1.TaintEffectNoSchedule}}
+	e := start(t, Options{}, tainted, node("b", "z1", "1"), node("c", "z1", "4"), pod("on-c", "3", on("c")))
+	trial, err := e.Try(t.Context(), pod("big", "2"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string][]string{"a": {"TaintToleration", "NodeResourcesFit"}, "b": {"NodeResourcesFit"}, "c": {"NodeResourcesFit"}}
+	got := map[string][]string{}
+	for name, blockers := range trial.Blockers {
+		for _, b := range blockers {
+			got[name] = append(got[name], b.Plugin)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" || trial.Node != "" {
+		t.Errorf("placed on %q, blockers differ: %s", trial.Node, diff)
+	}
+	// The pod itself is not in its own way.
+	trial, err = e.Try(t.Context(), pod("on-c", "3", on("c")))
+	if err != nil || trial.Node != "c" {
+		t.Errorf("the pod would be on %q (%v), want c, where it is", trial.Node, err)
+	}
+	put(t, e, pod("second", "2"))
+	settle(t, e)
+	if a := e.Attempts(); len(a) != 1 || a[0].Node != "" {
+		t.Errorf("attempts after the trials are %+v: the pod on c has lost its seat", a)
+	}
+}

@@ -2,102 +2,118 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"slices"
-	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
 
-// SetTime sets the time in the cluster, unless it is later already.
-func (e *Engine) SetTime(now time.Time) {
-	if now.After(e.clock.Now()) {
-		e.clock.SetTime(now)
-	}
+// Trial is what the scheduler would say of a pod now, without that anything comes
+// of it.
+type Trial struct {
+	Attempt
+	// Blockers are, for each node that is not fit, all Filter plugins that object, in
+	// the order of the profile; an attempt names the first. They are empty where a
+	// plugin refuses the pod altogether.
+	Blockers map[string][]Blocker
 }
 
-// Try has the scheduler try one pod now, or one group, whose members are tried in
-// the order of the pods. What else waits is left alone, and pods that nothing has
-// happened for are tried all the same. The error says that the queue does not give
-// the pods, because something holds them back.
-func (e *Engine) Try(ctx context.Context, pods ...types.NamespacedName) error {
-	wanted := make([]*corev1.Pod, 0, len(pods))
-	for _, name := range pods {
-		pod, ok := e.Pod(name)
-		if !ok {
-			return fmt.Errorf("try pod %s, which is not in the simulated cluster", name)
-		}
-		wanted = append(wanted, pod)
-	}
-	e.activate(wanted)
-	if !slices.ContainsFunc(e.sched.SchedulingQueue.PodsInActiveQ(), func(p *corev1.Pod) bool { return slices.Contains(pods, key(p)) }) {
-		return fmt.Errorf("the queue holds back pod %s", pods[0])
-	}
-	next := e.sched.NextEntity
-	defer func() { e.sched.NextEntity = next }()
-	var aside []types.NamespacedName
-	e.sched.NextEntity = func(logger klog.Logger) (framework.QueuedEntityInfo, error) {
-		for {
-			entity, err := next(logger)
-			if err != nil || entity == nil {
-				return entity, err
-			}
-			var names []types.NamespacedName
-			entity.ForEachPodInfo(func(info *framework.QueuedPodInfo) bool {
-				names = append(names, key(info.Pod))
-				return true
-			})
-			if slices.ContainsFunc(names, func(n types.NamespacedName) bool { return slices.Contains(pods, n) }) {
-				inOrder(entity, pods)
-				e.putBack(ctx, aside)
-				return entity, nil
-			}
-			aside = append(aside, names...)
-		}
-	}
-	_, err := e.step(ctx)
-	if e.look != nil && err == nil {
-		err = e.look() // a group can be refused before any pod is looked at
-	}
-	e.known = 0
-	return err
+// Blocker is a plugin that objects to a node.
+type Blocker struct {
+	Plugin  string
+	Reasons []string
 }
 
-// putBack puts pods that the queue has given into it again, before the cycle begins:
-// the queue is where upstream looks for what pods ask for that are nominated to a node.
-func (e *Engine) putBack(ctx context.Context, pods []types.NamespacedName) {
-	for _, name := range pods {
-		if pod, ok := e.Pod(name); ok {
-			e.sched.SchedulingQueue.Done(pod.UID)
-			e.sched.SchedulingQueue.Add(klog.NewContext(ctx, logr.Discard()), pod)
-		}
-	}
-}
+// ErrUnserved is for a pod whose scheduler is none of the engine's profiles.
+var ErrUnserved = errors.New("no profile serves the scheduler that the pod names")
 
-// inOrder has the members of a group come in the order of the pods. Upstream orders
-// them by when it heard of each.
-func inOrder(entity framework.QueuedEntityInfo, pods []types.NamespacedName) {
-	group, ok := entity.(*framework.QueuedPodGroupInfo)
+// Try says what would become of the pod if the scheduler looked at it now. The pod
+// need not be in the cluster; if it is on a node, it is taken off for this.
+func (e *Engine) Try(ctx context.Context, pod *corev1.Pod) (Trial, error) {
+	f, ok := e.sched.Profiles[pod.Spec.SchedulerName]
 	if !ok {
-		return
+		return Trial{}, fmt.Errorf("%w: %q", ErrUnserved, pod.Spec.SchedulerName)
 	}
-	at := func(pod *corev1.Pod) int { return slices.Index(pods, key(pod)) }
-	for _, members := range group.QueuedPodInfos {
-		slices.SortStableFunc(members, func(a, b *framework.QueuedPodInfo) int { return at(a.Pod) - at(b.Pod) })
+	ctx = klog.NewContext(ctx, logr.Discard())
+	if placed, ok := e.Pod(key(pod)); ok && placed.Spec.NodeName != "" {
+		if err := e.sched.Cache.RemovePod(logr.Discard(), placed); err != nil {
+			return Trial{}, err
+		}
+		defer func() { _ = e.sched.Cache.AddPod(logr.Discard(), placed) }()
 	}
-	slices.SortStableFunc(group.UnscheduledPods, func(a, b *corev1.Pod) int { return at(a) - at(b) })
+	if err := e.sched.Cache.UpdateSnapshot(logr.Discard(), e.chooser.snapshot); err != nil {
+		return Trial{}, err
+	}
+	waiting := *pod
+	waiting.Spec.NodeName = ""
+	return e.chooser.try(ctx, f, &waiting)
 }
 
-// Idle reports whether the pod has no node and is not on its way to one.
-func (e *Engine) Idle(uid types.UID) bool {
-	for _, profile := range e.sched.Profiles {
-		if profile.GetWaitingPod(uid) != nil {
-			return false
+// try looks at every node, and at those that are not fit with every plugin.
+func (c *chooser) try(ctx context.Context, f framework.Framework, pod *corev1.Pod) (Trial, error) {
+	t := Trial{Attempt: Attempt{Pod: pod}, Blockers: map[string][]Blocker{}}
+	if c.snapshot.NumNodesInPlacement() == 0 {
+		t.Message = "no nodes available to schedule pods"
+		return t, nil
+	}
+	state := framework.NewCycleState()
+	feasible, diagnosis, err := c.fit(ctx, f, state, pod)
+	if err != nil {
+		return t, err
+	}
+	t.Feasible, t.Evaluated = len(feasible), len(feasible)+diagnosis.NodeToStatus.Len()
+	t.Rejections = c.rejections(feasible, diagnosis)
+	switch len(feasible) {
+	case 0:
+		t.Message = (&framework.FitError{Pod: pod, NumAllNodes: c.snapshot.NumNodesInPlacement(), Diagnosis: diagnosis}).Error()
+	case 1:
+		t.Node = feasible[0].Node().Name
+	default:
+		scores, err := c.score(ctx, f, state, pod, feasible)
+		if err != nil {
+			return t, err
+		}
+		t.Node, t.Choice = c.best(f, pod, scores)
+	}
+	if diagnosis.PreFilterMsg != "" {
+		return t, nil
+	}
+	nodes, err := c.snapshot.ListNodesInPlacement()
+	if err != nil {
+		return t, err
+	}
+	blockers := make([][]Blocker, len(nodes))
+	skipped := state.GetSkipFilterPlugins()
+	c.each(len(nodes), func(i int) { blockers[i] = blockersOf(ctx, f, state, skipped, pod, nodes[i]) })
+	for i, list := range blockers {
+		if len(list) > 0 {
+			t.Blockers[nodes[i].Node().Name] = list
 		}
 	}
-	return true
+	return t, nil
+}
+
+// blockersOf runs the Filter plugins on one node again and again, without those
+// that have objected, until none does.
+func blockersOf(ctx context.Context, f framework.Framework, of fwk.CycleState, skipped sets.Set[string], pod *corev1.Pod, node fwk.NodeInfo) []Blocker {
+	var blockers []Blocker
+	without := skipped.Clone()
+	if without == nil {
+		without = sets.New[string]()
+	}
+	state := of.Clone()
+	for {
+		state.SetSkipFilterPlugins(without)
+		status := f.RunFilterPluginsWithNominatedPods(ctx, state, pod, node)
+		if status.IsSuccess() || status.Plugin() == "" || without.Has(status.Plugin()) {
+			return blockers
+		}
+		blockers = append(blockers, Blocker{Plugin: status.Plugin(), Reasons: status.Reasons()})
+		without.Insert(status.Plugin())
+	}
 }

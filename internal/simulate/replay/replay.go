@@ -72,7 +72,7 @@ func (r *Replay) Step(ctx context.Context, c recording.Cycle) (Result, error) {
 	for _, a := range c.Attempts {
 		names = append(names, types.NamespacedName{Namespace: a.Namespace, Name: a.Name})
 	}
-	held := r.engine.Try(ctx, names...)
+	held := r.engine.Attempt(ctx, names...)
 	if ctx.Err() != nil {
 		return Result{}, context.Cause(ctx)
 	}

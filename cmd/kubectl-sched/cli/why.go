@@ -1,0 +1,151 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kubectl-sched/kubectl-sched/internal/cluster/snapshot"
+	"github.com/kubectl-sched/kubectl-sched/internal/preview"
+	"github.com/kubectl-sched/kubectl-sched/internal/report"
+	"github.com/kubectl-sched/kubectl-sched/internal/simulate"
+)
+
+type whyFlags struct {
+	pipelineFlags
+	snapshotSource
+	output string
+	seed   uint64
+}
+
+func newWhyCommand(a *app) *cobra.Command {
+	f := &whyFlags{pipelineFlags: newPipelineFlags(a)}
+	cmd := &cobra.Command{
+		Use:     "why pod/NAME | KIND/NAME",
+		Short:   "Say why a pod has no node, or why it has this one",
+		GroupID: groupLook,
+		Long: "Say what holds a pod back: its gates and who opens them, a scheduler that is not there, nodes\n" +
+			"grouped by what is in the way, the nearest node, and the smallest change that would let it fit,\n" +
+			"which was tried. Of a pod that runs it says why it is on its node and not on another. With the\n" +
+			"policies (-p, or ./" + defaultPolicyFolder + ") it names their lines.\n\n" +
+			"Of a workload the first pod without a node is explained, else its first pod.",
+		Example: "  kubectl sched why pod/web-7d9c5-abcde -n shop\n" +
+			"  kubectl sched why deployment/web -n shop --snapshot prod.snapshot -p placement",
+		Args: cobra.RangeArgs(1, 2),
+		RunE: runE(func(args []string) (*whyOptions, error) { return f.toOptions(a, args) }),
+	}
+	flags := cmd.Flags()
+	f.policyFlags.addTo(flags)
+	f.clusterFlags.addTo(flags)
+	f.snapshotSource.addTo(flags)
+	flags.Uint64Var(&f.seed, "seed", 1, "What decides between nodes that are equal in everything")
+	flags.StringVarP(&f.output, "output", "o", "text", "Format: text, json or yaml")
+	completeValues(cmd, "output", []string{"text", "json", "yaml"})
+	return cmd
+}
+
+type whyOptions struct {
+	app        *app
+	pipeline   *pipeline
+	source     snapshotSource
+	format     report.Format
+	policies   bool
+	kind, name string
+	namespace  string
+	seed       uint64
+}
+
+func (f *whyFlags) toOptions(a *app, args []string) (*whyOptions, error) {
+	p, err := f.pipelineFlags.toOptions(a)
+	if err != nil {
+		return nil, err
+	}
+	format, err := report.ParseFormat(f.output, report.Text, report.JSON, report.YAML)
+	if err != nil {
+		return nil, err
+	}
+	o := &whyOptions{
+		app: a, pipeline: p, source: f.snapshotSource, format: format, seed: f.seed,
+		policies: len(f.policyFlags.paths) > 0 || a.defaultPolicyPath() == defaultPolicyFolder,
+	}
+	target := strings.Join(args, "/")
+	var ok bool
+	if o.kind, o.name, ok = strings.Cut(target, "/"); !ok {
+		o.kind, o.name = "pod", target
+	}
+	if o.namespace = p.flagNamespace(); o.namespace == "" {
+		o.namespace = corev1.NamespaceDefault
+		if f.snapshotSource.file == "" {
+			o.namespace = contextNamespace(f.config)
+		}
+	}
+	return o, nil
+}
+
+// Validate implements options.
+func (o *whyOptions) Validate() error {
+	if o.name == "" || strings.Contains(o.name, "/") {
+		return errors.New("name one pod or workload, as pod/NAME")
+	}
+	return nil
+}
+
+// Run implements options.
+func (o *whyOptions) Run(ctx context.Context) error {
+	s, err := o.app.snapshotFrom(ctx, o.source, o.pipeline.config)
+	if err != nil {
+		return err
+	}
+	pod, err := o.pod(s)
+	if err != nil {
+		return err
+	}
+	// The policies are asked for their lines; what they would change is not.
+	request, pools, err := o.app.previewOf(ctx, o.pipeline, s, o.policies)
+	if err != nil {
+		return err
+	}
+	request.Seed = o.seed
+	explanation, err := preview.Explain(ctx, *request, o.namespace, pod, pools.of)
+	if err != nil {
+		return err
+	}
+	return report.Why(o.app.Out, o.format, explanation, o.app.reportOptions(o.app.Out))
+}
+
+// pod is the name of the pod to explain.
+func (o *whyOptions) pod(s *snapshot.Snapshot) (string, error) {
+	if slices.Contains([]string{"pod", "pods", "po"}, strings.ToLower(o.kind)) {
+		return o.name, nil
+	}
+	owner := simulate.Owners(s)
+	var placed string
+	for _, p := range s.Pods {
+		ref := owner(p)
+		if p.Namespace != o.namespace || ref.Name != o.name || !o.isKind(ref.Kind) {
+			continue
+		}
+		if p.Spec.NodeName == "" {
+			return p.Name, nil
+		}
+		if placed == "" {
+			placed = p.Name
+		}
+	}
+	if placed == "" {
+		return "", fmt.Errorf("%s %q in namespace %q has no pods", o.kind, o.name, o.namespace)
+	}
+	return placed, nil
+}
+
+// isKind reports whether the user means the kind, which may have a group.
+func (o *whyOptions) isKind(kind string) bool {
+	said := strings.ToLower(o.kind)
+	plain, _, _ := strings.Cut(strings.ToLower(kind), ".")
+	return said == plain || said == plain+"s" || kindNames[said] == kind || said == "ds" && kind == "DaemonSet"
+}
