@@ -43,6 +43,8 @@ profiles:
   pluginConfig: [{name: Gang, args: {timeout: 5m}}]
 - schedulerName: %s
   plugins: {multiPoint: {enabled: [{name: CacheLocality, weight: 10}, {name: GPUMemory}]}}
+  # The penalty counts what the plugin has seen since the scheduler was started.
+  pluginConfig: [{name: CacheLocality, args: {penaltyPerPod: 0}}]
 `, kubeconfig, plainProfile, gangProfile, cacheProfile)
 }
 
