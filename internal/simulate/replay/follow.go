@@ -138,7 +138,9 @@ func (f *follower) compare(c recording.Cycle, attempts []engine.Attempt, evictio
 	}
 	// Pods on a node that is lost are in no snapshot and in no recording, and upstream
 	// trips over those of a group (framework/preemption, newDomainForWorkloadPreemption).
-	if slices.ContainsFunc(c.Attempts, func(a recording.Attempt) bool { return strings.Contains(a.Message, "from snapshot: nodeinfo not found") }) {
+	if slices.ContainsFunc(c.Attempts, func(a recording.Attempt) bool {
+		return strings.Contains(a.Message, "from snapshot: nodeinfo not found")
+	}) {
 		return Result{Invalid: "members of a group are on a node that is lost"}
 	}
 	if f.hash != c.Hash {
