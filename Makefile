@@ -48,6 +48,10 @@ test: sandbox scheduler ## everything that CI holds the project to (first time a
 failover: sandbox scheduler ## kill the leading scheduler 20 times while it places gangs, as make test does 4 times
 	SCHED_TEST_KILLS=20 go test ./test/scheduler -count 1 -timeout 30m -run TestKilledLeader -v
 
+.PHONY: fidelity
+fidelity: sandbox scheduler ## 1,000 generated cases: does the simulator say what the scheduler does (about 40 minutes; make test runs 100)
+	go test ./test/fidelity -count 1 -timeout 120m -v -run TestSimulatorFollowsScheduler -args -cases 1000 -seed $(or $(SEED),1)
+
 .PHONY: fuzz
 fuzz: ## each fuzz test for FUZZTIME (5m) instead of the smoke run of make test
 	@test/fuzz.sh $(or $(FUZZTIME),5m)

@@ -145,6 +145,11 @@ func TestWalls(t *testing.T) {
 			forbidden: []string{"k8s.io/kubernetes"},
 		},
 		{
+			name:      "what a scheduler saw is hashed by the public framework alone",
+			packages:  []string{"schedulerbin/recording/state"},
+			forbidden: []string{"k8s.io/kubernetes", "k8s.io/apiserver", "k8s.io/client-go/kubernetes"},
+		},
+		{
 			name:      "the scheduler is told of gangs, and its source of them knows no scheduler",
 			packages:  []string{"schedulerbin/gangkey", "schedulerbin/podgroup", "schedulerbin/podstatus"},
 			forbidden: []string{"k8s.io/kubernetes", "k8s.io/apiserver"},

@@ -83,31 +83,9 @@ func enablesGang(profile config.KubeSchedulerProfile) bool {
 		profile.Plugins.MultiPoint, profile.Plugins.PreEnqueue, profile.Plugins.PreFilter, profile.Plugins.Filter,
 		profile.Plugins.PodGroupPostFilter, profile.Plugins.Reserve, profile.Plugins.Permit, profile.Plugins.PostBind,
 	} {
-		if names(set.Enabled, args.Gang) {
+		if slices.ContainsFunc(set.Enabled, func(p config.Plugin) bool { return p.Name == args.Gang }) {
 			return true
 		}
 	}
 	return false
-}
-
-// names reports whether the plugin is in the list.
-func names(list []config.Plugin, plugin string) bool {
-	return slices.ContainsFunc(list, func(p config.Plugin) bool { return p.Name == plugin })
-}
-
-// gangFirst puts Gang before DefaultPreemption among what comes after a pod group
-// has failed, in the profiles that enable it by MultiPoint: where there is nobody
-// to preempt, DefaultPreemption ends that list. A plugin that MultiPoint enables
-// and a profile names at its point too comes before all that MultiPoint alone
-// enables (pkg/scheduler/framework/runtime, expandMultiPointPlugins).
-func gangFirst(profiles []config.KubeSchedulerProfile) {
-	for _, profile := range profiles {
-		if profile.Plugins == nil || !names(profile.Plugins.MultiPoint.Enabled, args.Gang) {
-			continue
-		}
-		after := &profile.Plugins.PodGroupPostFilter
-		if !names(after.Enabled, args.Gang) && !names(after.Disabled, args.Gang) && !names(after.Disabled, "*") {
-			after.Enabled = append([]config.Plugin{{Name: args.Gang}}, after.Enabled...)
-		}
-	}
 }

@@ -27,10 +27,13 @@ type extraOptions struct {
 	gates bool
 	// own are the plugins of whoever built the command.
 	own []registry.Plugin
+	// recording is the file that scheduling cycles are recorded in; empty for none.
+	recording string
 }
 
 func (o *extraOptions) addTo(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.gates, "gates", true, "Open the scheduling gates of kubectl sched when their conditions hold. It takes the verb patch on pods, and get, list and watch on resourcequotas and on what pods wait for.")
+	flags.StringVar(&o.recording, "record-attempts", "", "Write what the scheduler sees, tries and decides into this file, a line of JSON for each scheduling cycle, with the objects that it sees. Every node is scored then, and what upstream does in the background is done in turn. For tests: it takes time, and the file grows.")
 }
 
 // newGates makes the controller that opens gates, on the informers of prepared.

@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
 	config "k8s.io/kubernetes/pkg/scheduler/apis/config"
@@ -128,40 +127,5 @@ func check(t *testing.T, err error, problem string) {
 		t.Error(err)
 	case problem != "" && (err == nil || !strings.Contains(err.Error(), problem)):
 		t.Errorf("got error %v, want one with %q", err, problem)
-	}
-}
-
-// TestGangFirst holds that Gang comes before DefaultPreemption after a pod group
-// has failed, unless the profile has its own mind about that.
-func TestGangFirst(t *testing.T) {
-	t.Parallel()
-	list := func(names ...string) []config.Plugin {
-		var plugins []config.Plugin
-		for _, name := range names {
-			plugins = append(plugins, config.Plugin{Name: name})
-		}
-		return plugins
-	}
-	for name, test := range map[string]struct {
-		multiPoint, enabled, disabled, want []config.Plugin
-	}{
-		"as enabled":         {list("DefaultPreemption", "Gang"), nil, nil, list("Gang")},
-		"beside another":     {list("DefaultPreemption", "Gang"), list("DefaultPreemption"), nil, list("Gang", "DefaultPreemption")},
-		"in an order":        {list("Gang"), list("Other", "Gang"), nil, list("Other", "Gang")},
-		"disabled there":     {list("Gang"), nil, list("Gang"), nil},
-		"all disabled there": {list("Gang"), nil, list("*"), nil},
-		"not enabled":        {list("DefaultPreemption"), nil, nil, nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			profiles := []config.KubeSchedulerProfile{{}, {Plugins: &config.Plugins{
-				MultiPoint:         config.PluginSet{Enabled: test.multiPoint},
-				PodGroupPostFilter: config.PluginSet{Enabled: test.enabled, Disabled: test.disabled},
-			}}}
-			gangFirst(profiles)
-			if diff := cmp.Diff(test.want, profiles[1].Plugins.PodGroupPostFilter.Enabled); diff != "" {
-				t.Errorf("enabled (-want +got):\n%s", diff)
-			}
-		})
 	}
 }

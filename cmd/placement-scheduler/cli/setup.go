@@ -40,6 +40,10 @@ func setup(ctx context.Context, opts *options.Options, extra *extraOptions) (*sc
 	if err != nil {
 		return nil, nil, err
 	}
+	recorder, err := newRecorder(extra.recording)
+	if err != nil {
+		return nil, nil, err
+	}
 	// Only now: the default plugins follow from the feature gates.
 	if opts.ComponentConfig, err = latest.Default(); err != nil {
 		return nil, nil, err
@@ -76,10 +80,21 @@ func setup(ctx context.Context, opts *options.Options, extra *extraOptions) (*sc
 		companions = append(companions, func(ctx context.Context) { runGates(ctx, opener) })
 	}
 	completed := prepared.Complete()
-	gangFirst(completed.ComponentConfig.Profiles)
-	sched, profiles, err := newScheduler(ctx, &completed, plugins)
+	registry.GangFirst(completed.ComponentConfig.Profiles)
+	var recorded []scheduler.Option
+	if recorder != nil {
+		if err := scoreEveryNode(&completed.ComponentConfig); err != nil {
+			return nil, nil, err
+		}
+		completed.Client = recorder.Client(completed.Client)
+		recorded = append(recorded, scheduler.WithNodeInfoSnapshot(recorder.Snapshot()))
+	}
+	sched, profiles, err := newScheduler(ctx, &completed, plugins, recorded...)
 	if err != nil {
 		return nil, nil, err
+	}
+	if recorder != nil {
+		recorder.Attach(sched)
 	}
 	for _, run := range companions {
 		runWithQueue(ctx, sched, run)
@@ -151,9 +166,10 @@ func replica() (string, error) {
 	return name, nil
 }
 
-// newScheduler makes the scheduler as upstream's command does, with the plugins,
-// and returns the profiles that it came to with all defaults filled in.
-func newScheduler(ctx context.Context, c *schedulerconfig.CompletedConfig, plugins []registry.Plugin) (*scheduler.Scheduler, []config.KubeSchedulerProfile, error) {
+// newScheduler makes the scheduler as upstream's command does, with the plugins and
+// with more options, and returns the profiles that it came to with all defaults
+// filled in.
+func newScheduler(ctx context.Context, c *schedulerconfig.CompletedConfig, plugins []registry.Plugin, more ...scheduler.Option) (*scheduler.Scheduler, []config.KubeSchedulerProfile, error) {
 	metrics := contain.NewMetrics()
 	legacyregistry.RawMustRegister(metrics) // served at /metrics, beside upstream's
 	outOfTree, err := registry.New(contain.Options{Metrics: metrics, Budgets: contain.DefaultBudgets(), Clock: clock.RealClock{}}, plugins...)
@@ -161,8 +177,7 @@ func newScheduler(ctx context.Context, c *schedulerconfig.CompletedConfig, plugi
 		return nil, nil, err
 	}
 	var profiles []config.KubeSchedulerProfile
-	sched, err := scheduler.New(ctx, c.Client, c.InformerFactory, c.DynInformerFactory,
-		func(name string) events.EventRecorderLogger { return c.EventBroadcaster.NewRecorder(name) },
+	with := append([]scheduler.Option{
 		scheduler.WithComponentConfigVersion(c.ComponentConfig.APIVersion),
 		scheduler.WithKubeConfig(c.KubeConfig),
 		scheduler.WithProfiles(c.ComponentConfig.Profiles...),
@@ -174,7 +189,9 @@ func newScheduler(ctx context.Context, c *schedulerconfig.CompletedConfig, plugi
 		scheduler.WithExtenders(c.ComponentConfig.Extenders...),
 		scheduler.WithParallelism(c.ComponentConfig.Parallelism),
 		scheduler.WithBuildFrameworkCapturer(func(p config.KubeSchedulerProfile) { profiles = append(profiles, p) }),
-	)
+	}, more...)
+	sched, err := scheduler.New(ctx, c.Client, c.InformerFactory, c.DynInformerFactory,
+		func(name string) events.EventRecorderLogger { return c.EventBroadcaster.NewRecorder(name) }, with...)
 	return sched, profiles, err
 }
 

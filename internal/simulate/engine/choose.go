@@ -24,6 +24,8 @@ type chooser struct {
 	// explain has the reasons against the other nodes kept for pods that are placed
 	// too.
 	explain bool
+	// decider has the last word; nil leaves it to the seed.
+	decider Decider
 
 	// last are the attempts that are under way, and nodes the number that the seed
 	// gives each node.
@@ -81,6 +83,9 @@ func (c *chooser) schedule(ctx context.Context, f framework.Framework, state fwk
 			return scheduler.ScheduleResult{}, err
 		}
 		attempt.Node, attempt.Choice = c.best(f, info.Pod, scores)
+		attempt.Node = c.decided(info.Pod, attempt.Node, len(scores), func(n int) (string, int64) { return scores[n].Name, scores[n].TotalScore })
+	} else {
+		attempt.Node = c.decided(info.Pod, attempt.Node, 0, nil)
 	}
 	return scheduler.ScheduleResult{SuggestedHost: attempt.Node, EvaluatedNodes: attempt.Evaluated, FeasibleNodes: attempt.Feasible}, nil
 }

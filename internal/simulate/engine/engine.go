@@ -48,6 +48,8 @@ type Options struct {
 	Exhaustive bool
 	// Now is the time in the cluster; the zero time means the start of 2000.
 	Now time.Time
+	// Decider decides in the place of the seed; nil leaves it to the seed.
+	Decider Decider
 }
 
 // Engine is a cluster and its scheduler. Make one with New and end it with Close.
@@ -73,6 +75,10 @@ type Engine struct {
 	evictions []Eviction
 	// known is how many entities are in the active queue at least.
 	known int
+	// look tells the Decider what the scheduler sees, once a cycle; nil without one.
+	// looked is the last cycle that it was told of.
+	look   func() error
+	looked int
 }
 
 // New returns an engine with an empty cluster. The error is one of the profiles:
@@ -116,7 +122,7 @@ func (e *Engine) wire(ctx context.Context, o Options) error {
 	if err := plugins.Register(recorderName, e.recorder.factory); err != nil {
 		return err
 	}
-	if err := plugins.Register(preemptionName, newPreemption(seed(o.Seed))); err != nil {
+	if err := plugins.Register(preemptionName, newPreemption(seed(o.Seed), o.Decider, e.clock.Now)); err != nil {
 		return err
 	}
 	var profiles, twins []config.KubeSchedulerProfile
@@ -144,6 +150,7 @@ func (e *Engine) wire(ctx context.Context, o Options) error {
 	}
 	e.chooser = newChooser(snapshot, seed(o.Seed), o.Workers)
 	e.chooser.explain = o.Explain
+	e.chooser.decider = o.Decider
 	if len(twins) > 0 {
 		if e.chooser.fast, err = newFast(ctx, e.chooser.number, profiles, e.sched, plugins, e.store.Factory()); err != nil {
 			return err
@@ -151,6 +158,9 @@ func (e *Engine) wire(ctx context.Context, o Options) error {
 		e.recorder.tried = func(node string) { e.chooser.trials = append(e.chooser.trials, node) }
 	}
 	e.sched.SchedulePod = e.chooser.schedule
+	if o.Decider != nil {
+		e.watched(o.Decider)
+	}
 	upstream := e.sched.FailureHandler
 	e.sched.FailureHandler = func(ctx context.Context, f framework.Framework, pod *framework.QueuedPodInfo, status *fwk.Status, nominating *fwk.NominatingInfo, start time.Time) {
 		// Members of a group that fail together are tried in this order again.

@@ -254,6 +254,9 @@ func (c *chooser) scheduleClass(ctx context.Context, f framework.Framework, stat
 			return false, err
 		}
 		attempt.Node, attempt.Choice = c.choose(pod, cl, at, totals, points)
+		attempt.Node = c.decided(pod, attempt.Node, len(at), func(n int) (string, int64) { return nodes[at[n]].Node().Name, totals[n] })
+	} else {
+		attempt.Node = c.decided(pod, attempt.Node, 0, nil)
 	}
 	return true, nil
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,17 +25,20 @@ const preemptionName = "CompletePreemption"
 // ones a map gives first.
 type completePreemption struct {
 	*defaultpreemption.DefaultPreemption
-	seed seed
+	seed    seed
+	decider Decider // nil: the seed breaks ties
+	now     func() time.Time
 }
 
 // newPreemption returns the factory of completePreemption.
-func newPreemption(seed seed) func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) {
+func newPreemption(seed seed, decider Decider, now func() time.Time) func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) {
 	return func(ctx context.Context, args runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
 		upstream, err := defaultpreemption.New(ctx, args, handle, feature.NewSchedulerFeaturesFromGates(utilfeature.DefaultFeatureGate))
 		if err != nil {
 			return nil, err
 		}
-		p := &completePreemption{DefaultPreemption: upstream, seed: seed}
+		p := &completePreemption{DefaultPreemption: upstream, seed: seed, decider: decider, now: now}
+		upstream.MoreImportantVictim = p.moreImportant
 		upstream.Evaluator = preemption.NewEvaluator(defaultpreemption.Name, handle, p, upstream.Executor)
 		return p, nil
 	}
@@ -53,11 +57,11 @@ func (*completePreemption) GetOffsetAndNumCandidates(nodes int32) (int32, int32)
 func (p *completePreemption) CandidatesToVictimsMap(candidates []preemption.Candidate) map[string]*extenderv1.Victims {
 	victims := p.DefaultPreemption.CandidatesToVictimsMap(candidates)
 	for node, v := range victims {
-		fraction := time.Duration(p.seed.of(node) % uint64(time.Second))
+		fraction := p.fraction(node)
 		pods := make([]*corev1.Pod, len(v.Pods))
 		for i, pod := range v.Pods {
 			copied := *pod
-			start := metav1.NewTime(started(pod).Truncate(time.Second).Add(fraction))
+			start := metav1.NewTime(p.started(pod).Truncate(time.Second).Add(fraction))
 			copied.Status.StartTime = &start
 			pods[i] = &copied
 		}
@@ -66,11 +70,42 @@ func (p *completePreemption) CandidatesToVictimsMap(candidates []preemption.Cand
 	return victims
 }
 
-// started is when the pod started; the zero time if it is not known, for which
-// upstream would take the present.
-func started(pod *corev1.Pod) time.Time {
+// fraction is the part of a second that orders a node among its equals: the latest
+// is chosen.
+func (p *completePreemption) fraction(node string) time.Duration {
+	const last = time.Second - 1
+	if p.decider != nil && p.decider.Room() == node {
+		return last
+	}
+	return time.Duration(p.seed.of(node) % uint64(last))
+}
+
+// started is when the pod started. One that has not is taken for the latest of all,
+// as upstream takes the present for its start.
+func (p *completePreemption) started(pod *corev1.Pod) time.Time {
 	if pod.Status.StartTime == nil {
-		return time.Time{}
+		return p.now().Add(time.Second)
 	}
 	return pod.Status.StartTime.Time
+}
+
+// moreImportant is upstream's order of victims on a node. Those that are equal in it
+// come as the seed orders them: upstream leaves them in the order in which they came
+// to the node, and takes those that have not started for equal, too.
+func (p *completePreemption) moreImportant(a, b preemption.Victim) bool {
+	first, second := preemption.MoreImportantVictim(a, b), preemption.MoreImportantVictim(b, a)
+	bothNew := isNew(a) && isNew(b) && a.Priority() == b.Priority() && a.Type() == b.Type() && len(a.Pods()) == len(b.Pods())
+	if first != second && !bothNew || len(a.Pods()) == 0 || len(b.Pods()) == 0 {
+		return first
+	}
+	one, other := a.Pods()[0].GetPod(), b.Pods()[0].GetPod()
+	if p.decider != nil && p.decider.Evict(one) != p.decider.Evict(other) {
+		return p.decider.Evict(other)
+	}
+	return p.seed.of(key(one).String()) < p.seed.of(key(other).String())
+}
+
+// isNew reports whether none of the victim's pods has started.
+func isNew(v preemption.Victim) bool {
+	return !slices.ContainsFunc(v.Pods(), func(p fwk.PodInfo) bool { return p.GetPod().Status.StartTime != nil })
 }

@@ -7,6 +7,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/args"
+	"github.com/kubectl-sched/kubectl-sched/schedulerbin/registry"
 )
 
 // adapted returns the profile as the engine runs it: the recorder reserves, binds
@@ -17,6 +18,7 @@ func adapted(p config.KubeSchedulerProfile) config.KubeSchedulerProfile {
 	if p.Plugins == nil {
 		p.Plugins = &config.Plugins{}
 	}
+	registry.GangFirst([]config.KubeSchedulerProfile{p})
 	for _, set := range pluginSets(p.Plugins) {
 		for i := range set.Enabled {
 			if set.Enabled[i].Name == names.DefaultPreemption {
@@ -53,7 +55,7 @@ func acting(plugins *config.Plugins, name string) []config.Plugin {
 func pluginSets(p *config.Plugins) []*config.PluginSet {
 	return []*config.PluginSet{
 		&p.MultiPoint, &p.PreEnqueue, &p.QueueSort, &p.PreFilter, &p.Filter, &p.PostFilter, &p.PreScore, &p.Score,
-		&p.Reserve, &p.Permit, &p.PreBind, &p.Bind, &p.PostBind,
+		&p.Reserve, &p.Permit, &p.PreBind, &p.Bind, &p.PostBind, &p.PodGroupPostFilter,
 	}
 }
 

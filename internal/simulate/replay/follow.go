@@ -1,0 +1,227 @@
+package replay
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-sched/kubectl-sched/internal/simulate/engine"
+	"github.com/kubectl-sched/kubectl-sched/schedulerbin/recording"
+)
+
+// Result is what came of following a cycle.
+type Result struct {
+	// Pods are those of the attempts of the cycle, in their order, as they were tried.
+	Pods []*corev1.Pod
+	// Invalid says why the cycle says nothing of the simulator; empty if it does.
+	Invalid string
+	// Differences are where the simulator did something else; none if it agrees.
+	Differences []Difference
+}
+
+// Difference is where the simulator did something else.
+type Difference struct {
+	// Pod is the pod of it: "namespace/name".
+	Pod string
+	// What is what differs: "node", "message", "nominated node", "victims", "tries".
+	What string
+	// Recorded and Simulated are what the scheduler and the simulator did.
+	Recorded, Simulated string
+}
+
+// follower is the engine's Decider: it chooses what was recorded.
+type follower struct {
+	hash  string
+	tries []recording.Try
+	names map[types.UID]string
+	// assumed are the pods that had a node in the scheduler's memory alone.
+	assumed map[types.UID]bool
+	// byName are the pods that were placed.
+	byName  map[string]*corev1.Pod
+	room    string
+	victims map[types.NamespacedName]bool
+	found   []Difference
+	at      int
+}
+
+var _ engine.Decider = &follower{}
+
+// follow begins a cycle, at whose start the pods were placed: those whose object has no
+// node, in the scheduler's memory alone.
+func (f *follower) follow(c recording.Cycle, placed []*corev1.Pod) {
+	*f = follower{tries: c.Tries, names: map[types.UID]string{}, assumed: map[types.UID]bool{}, byName: map[string]*corev1.Pod{}}
+	for _, pod := range placed {
+		f.assumed[pod.UID] = pod.Spec.NodeName == ""
+		f.byName[nameOf(pod).String()] = pod
+	}
+	f.victims = map[types.NamespacedName]bool{}
+	for _, v := range c.Victims {
+		f.victims[types.NamespacedName{Namespace: v.Namespace, Name: v.Name}] = true
+	}
+	for _, a := range c.Attempts {
+		f.names[a.UID] = a.Namespace + "/" + a.Name
+		if f.room == "" {
+			f.room = a.Nominated
+		}
+	}
+}
+
+// See keeps the hash.
+func (f *follower) See(hash string) { f.hash = hash }
+
+// Room returns the node that was recorded.
+func (f *follower) Room() string { return f.room }
+
+// Evict reports whether the pod was evicted.
+func (f *follower) Evict(pod *corev1.Pod) bool { return f.victims[nameOf(pod)] }
+
+// Place returns the node that was recorded.
+func (f *follower) Place(pod *corev1.Pod, best []string) string {
+	recorded, ok := f.next(pod)
+	switch {
+	case !ok:
+		return best[0]
+	case recorded.Node == "":
+		f.differ(pod, "node", "none", strings.Join(best, " or "))
+		return best[0]
+	case !slices.Contains(best, recorded.Node):
+		f.differ(pod, "node", recorded.Node, strings.Join(best, " or "))
+	}
+	return recorded.Node
+}
+
+// Fail notes that there is no node for the pod.
+func (f *follower) Fail(pod *corev1.Pod) {
+	if recorded, ok := f.next(pod); ok && recorded.Node != "" {
+		f.differ(pod, "node", recorded.Node, "none")
+	}
+}
+
+// next returns what was recorded of the try that is under way, and false if another
+// one was.
+func (f *follower) next(pod *corev1.Pod) (recording.Try, bool) {
+	if f.at >= len(f.tries) || f.tries[f.at].UID != pod.UID {
+		what := "none"
+		if f.at < len(f.tries) {
+			what = "a try of " + f.nameOf(f.tries[f.at].UID)
+		}
+		f.differ(pod, "tries", what, "a try of "+pod.Namespace+"/"+pod.Name)
+		f.at++
+		return recording.Try{}, false
+	}
+	f.at++
+	return f.tries[f.at-1], true
+}
+
+func (f *follower) nameOf(uid types.UID) string {
+	if name, ok := f.names[uid]; ok {
+		return name
+	}
+	return string(uid)
+}
+
+func (f *follower) differ(pod *corev1.Pod, what, recorded, simulated string) {
+	f.found = append(f.found, Difference{Pod: pod.Namespace + "/" + pod.Name, What: what, Recorded: recorded, Simulated: simulated})
+}
+
+// compare returns what came of the cycle, in which the engine made the attempts and
+// evicted pods, unless it was held back.
+func (f *follower) compare(c recording.Cycle, attempts []engine.Attempt, evictions []engine.Eviction, held error) Result {
+	if held != nil {
+		return Result{Differences: []Difference{{Pod: f.nameOf(c.Attempts[0].UID), What: "tries", Recorded: "tried", Simulated: held.Error()}}}
+	}
+	if slices.ContainsFunc(c.Attempts, func(a recording.Attempt) bool { return a.Deleted }) {
+		return Result{Invalid: "the pod was deleted while it was tried"}
+	}
+	// Pods on a node that is lost are in no snapshot and in no recording, and upstream
+	// trips over those of a group (framework/preemption, newDomainForWorkloadPreemption).
+	if slices.ContainsFunc(c.Attempts, func(a recording.Attempt) bool {
+		return strings.Contains(a.Message, "from snapshot: nodeinfo not found")
+	}) {
+		return Result{Invalid: "members of a group are on a node that is lost"}
+	}
+	if f.hash != c.Hash {
+		return Result{Invalid: "the simulator saw another state"}
+	}
+	if f.at < len(f.tries) {
+		f.found = append(f.found, Difference{Pod: f.nameOf(f.tries[f.at].UID), What: "tries", Recorded: "more tries", Simulated: "no more"})
+	}
+	simulated := map[types.UID]engine.Attempt{}
+	for _, a := range attempts {
+		simulated[a.Pod.UID] = a
+	}
+	for _, a := range c.Attempts {
+		f.compareAttempt(a, simulated[a.UID])
+	}
+	recorded := []string{}
+	for _, v := range c.Victims {
+		recorded = append(recorded, v.Namespace+"/"+v.Name)
+	}
+	evicted := []string{}
+	for _, e := range evictions {
+		name := e.Victim.Namespace + "/" + e.Victim.Name
+		if f.assumed[e.Victim.UID] && !slices.Contains(recorded, name) {
+			continue // preempted in the scheduler's memory, before it was bound
+		}
+		evicted = append(evicted, name)
+	}
+	slices.Sort(recorded)
+	slices.Sort(evicted)
+	if !slices.Equal(recorded, evicted) && !(c.Group != "" && f.alike(recorded, evictions)) {
+		f.found = append(f.found, Difference{Pod: f.nameOf(c.Attempts[0].UID), What: "victims", Recorded: strings.Join(recorded, ", "), Simulated: strings.Join(evicted, ", ")})
+	}
+	return Result{Differences: f.found}
+}
+
+// compareAttempt compares what came of the cycle for one pod. Nodes are compared
+// when they are chosen.
+func (f *follower) compareAttempt(recorded recording.Attempt, simulated engine.Attempt) {
+	if recorded.Node != "" && recorded.Message != "" {
+		return // given up after the node was found, maybe by what binds
+	}
+	name := f.nameOf(recorded.UID)
+	if recorded.Message != simulated.Message {
+		f.found = append(f.found, Difference{Pod: name, What: "message", Recorded: recorded.Message, Simulated: simulated.Message})
+	}
+	if recorded.Nominated != simulated.Nominated {
+		f.found = append(f.found, Difference{Pod: name, What: "nominated node", Recorded: recorded.Nominated, Simulated: simulated.Nominated})
+	}
+}
+
+// alike reports whether the pods of the names are equal to those evicted in all that
+// preemption for a group goes by: priority, group, and start. Upstream takes equals
+// there as they come (pkg/scheduler/framework/preemption, selectVictimsOnDomain), and
+// gives nobody a say in it.
+func (f *follower) alike(recorded []string, evictions []engine.Eviction) bool {
+	var one, other []string
+	for _, name := range recorded {
+		one = append(one, rankOf(f.byName[name]))
+	}
+	for _, e := range evictions {
+		other = append(other, rankOf(e.Victim))
+	}
+	slices.Sort(one)
+	slices.Sort(other)
+	return slices.Equal(one, other)
+}
+
+// rankOf is what preemption for a group goes by.
+func rankOf(pod *corev1.Pod) string {
+	if pod == nil {
+		return ""
+	}
+	start, priority, group := "new", int32(0), ""
+	if pod.Status.StartTime != nil {
+		start = pod.Status.StartTime.String()
+	}
+	if pod.Spec.Priority != nil {
+		priority = *pod.Spec.Priority
+	}
+	if g := pod.Spec.SchedulingGroup; g != nil && g.PodGroupName != nil {
+		group = "group"
+	}
+	return fmt.Sprintln(priority, group, start)
+}
