@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	config "k8s.io/kubernetes/pkg/scheduler/apis/config"
-
 	"github.com/kubectl-sched/kubectl-sched/compiler"
 	"github.com/kubectl-sched/kubectl-sched/compiler/profile"
 	"github.com/kubectl-sched/kubectl-sched/internal/cluster/snapshot"
@@ -81,14 +79,14 @@ func NewWorld(ctx context.Context, r Request) (*simulate.World, []string, error)
 
 // profilesOf returns the profiles: those of the plan stand over those that are
 // served, as an apply would have it.
-func profilesOf(s *snapshot.Snapshot, plan *compiler.Plan) (profiles []config.KubeSchedulerProfile, unknown []string, err error) {
+func profilesOf(s *snapshot.Snapshot, plan *compiler.Plan) (profiles []engine.Profile, unknown []string, err error) {
 	add := func(text []byte, whose string) error {
 		c, err := engine.Decode(text)
 		if err != nil {
 			return fmt.Errorf("%s: %w", whose, err)
 		}
 		for _, p := range c.Profiles {
-			if !slices.ContainsFunc(profiles, func(q config.KubeSchedulerProfile) bool { return q.SchedulerName == p.SchedulerName }) {
+			if !slices.ContainsFunc(profiles, func(q engine.Profile) bool { return q.SchedulerName == p.SchedulerName }) {
 				profiles = append(profiles, p)
 			}
 		}

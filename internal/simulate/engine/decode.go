@@ -9,6 +9,9 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/apis/config/scheme"
 )
 
+// Profile is a scheduler profile with all defaults.
+type Profile = config.KubeSchedulerProfile
+
 // Decode returns the KubeSchedulerConfiguration that the text holds, with all
 // defaults. The error is of the decoder, which is strict.
 func Decode(text []byte) (*config.KubeSchedulerConfiguration, error) {
