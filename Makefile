@@ -50,7 +50,7 @@ failover: sandbox scheduler ## kill the leading scheduler 20 times while it plac
 
 .PHONY: fidelity
 fidelity: sandbox scheduler ## 1,000 generated cases: does the simulator say what the scheduler does (about 40 minutes; make test runs 100)
-	go test ./test/fidelity -count 1 -timeout 120m -v -run TestSimulatorFollowsScheduler -args -cases 1000 -seed $(or $(SEED),1)
+	go test ./test/fidelity -count 1 -timeout 120m -v -run TestSimulatorFollowsScheduler -args -cases 1000 -agree 1 -seed $(or $(SEED),1)
 
 .PHONY: fuzz
 fuzz: ## each fuzz test for FUZZTIME (5m) instead of the smoke run of make test

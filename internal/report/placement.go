@@ -236,6 +236,7 @@ func (p *placement) why(pod simulate.Pod) []string {
 			return []string{"held back before scheduling: its group is not complete, or not known"}
 		}
 		return []string{"held by the gates " + strings.Join(names, ", ")}
+	case simulate.Waiting, simulate.Placed, simulate.NeedsNodes, simulate.Gone:
 	}
 	lines := causes(p.result.Causes(pod, p.pools), p.options)
 	if len(lines) == 0 && pod.Attempt != nil {

@@ -30,7 +30,7 @@ func (w *World) rolloutStatefulSet(ctx context.Context, sts *appsv1.StatefulSet)
 		if err := w.create(o, name.Name, numbered(name.Name, n)); err != nil {
 			return err
 		}
-		if stop, err := w.settleOrdinal(ctx, o, sts, name, first); stop || err != nil {
+		if stop, err := w.settleOrdinal(ctx, o, sts, name); stop || err != nil {
 			return err
 		}
 	}
@@ -56,7 +56,7 @@ func (w *World) rolloutStatefulSet(ctx context.Context, sts *appsv1.StatefulSet)
 		if err := w.create(o, name.Name, numbered(name.Name, n)); err != nil {
 			return err
 		}
-		if stop, err := w.settleOrdinal(ctx, o, sts, name, first); stop || err != nil {
+		if stop, err := w.settleOrdinal(ctx, o, sts, name); stop || err != nil {
 			return err
 		}
 	}
@@ -65,7 +65,7 @@ func (w *World) rolloutStatefulSet(ctx context.Context, sts *appsv1.StatefulSet)
 
 // settleOrdinal lets the pod be placed. It reports whether the controller would
 // wait here for ever, and notes that.
-func (w *World) settleOrdinal(ctx context.Context, o *owner, sts *appsv1.StatefulSet, name podName, first int32) (stop bool, err error) {
+func (w *World) settleOrdinal(ctx context.Context, o *owner, sts *appsv1.StatefulSet, name podName) (stop bool, err error) {
 	if err := w.settle(ctx); err != nil {
 		return true, err
 	}

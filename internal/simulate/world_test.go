@@ -63,11 +63,11 @@ func node(name, zone, cpu string) *corev1.Node {
 	}
 }
 
-func zones(perZone int, cpu string) []*corev1.Node {
+func zones(perZone int) []*corev1.Node {
 	var nodes []*corev1.Node
 	for i := range perZone {
 		for _, z := range []string{"a", "b", "c"} {
-			nodes = append(nodes, node(fmt.Sprintf("%s%d", z, i), z, cpu))
+			nodes = append(nodes, node(fmt.Sprintf("%s%d", z, i), z, "4"))
 		}
 	}
 	return nodes
@@ -153,7 +153,7 @@ func spread(d *appsv1.Deployment, matchKeys ...string) *appsv1.Deployment {
 func TestRolloutSpreads(t *testing.T) {
 	t.Parallel()
 	d := deployment("web", 6, "100m")
-	s := world(zones(2, "4"), d, "a0", "a0", "a0", "a1", "a1", "a1")
+	s := world(zones(2), d, "a0", "a0", "a0", "a1", "a1", "a1")
 	out := run(t, s, Rollout{spread(d, "pod-template-hash")})
 	if diff := cmp.Diff(map[string]int{"a": 2, "b": 2, "c": 2}, perZone(s, out)); diff != "" {
 		t.Error(diff)
@@ -171,7 +171,7 @@ func TestRolloutDeadlock(t *testing.T) {
 	d.Spec.Template.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
 		LabelSelector: d.Spec.Selector, TopologyKey: corev1.LabelHostname,
 	}}}}
-	s := world(zones(1, "4"), d, "a0", "b0", "c0")
+	s := world(zones(1), d, "a0", "b0", "c0")
 	changed := d.DeepCopy()
 	changed.Spec.Template.Spec.PriorityClassName = "none"
 	out := run(t, s, Rollout{changed})
@@ -188,7 +188,7 @@ func TestRolloutDeadlock(t *testing.T) {
 func TestLoseZone(t *testing.T) {
 	t.Parallel()
 	d := deployment("web", 3, "3")
-	s := world(zones(1, "4"), d, "a0", "b0", "c0")
+	s := world(zones(1), d, "a0", "b0", "c0")
 	out := run(t, s, Lose{[]string{"b0"}})
 	verdicts := map[Verdict]int{}
 	for _, p := range out.Pods {
@@ -207,7 +207,7 @@ func TestLoseZone(t *testing.T) {
 func TestGrow(t *testing.T) {
 	t.Parallel()
 	d := deployment("web", 3, "3")
-	s := world(zones(1, "4"), d, "a0", "b0", "c0")
+	s := world(zones(1), d, "a0", "b0", "c0")
 	w := newWorld(t, s)
 	if err := w.Take(t.Context(), Scale{Ref{"Deployment", "shop", "web"}, 6}); err != nil {
 		t.Fatal(err)
@@ -247,7 +247,7 @@ func TestGrow(t *testing.T) {
 func TestScale(t *testing.T) {
 	t.Parallel()
 	d := deployment("web", 3, "1")
-	s := world(zones(1, "4"), d, "a0", "b0", "c0")
+	s := world(zones(1), d, "a0", "b0", "c0")
 	if out := run(t, s, Scale{Ref{"Deployment", "shop", "web"}, 9}); len(out.Pods) != 9 {
 		t.Errorf("there are %d pods, want 9", len(out.Pods))
 	}
@@ -266,7 +266,7 @@ func TestScale(t *testing.T) {
 func TestSameOutcome(t *testing.T) {
 	t.Parallel()
 	d := deployment("web", 12, "500m")
-	s := world(zones(4, "4"), d, slices.Repeat([]string{"a0", "b1", "c2"}, 4)...)
+	s := world(zones(4), d, slices.Repeat([]string{"a0", "b1", "c2"}, 4)...)
 	where := func() map[string]string {
 		m := map[string]string{}
 		for _, p := range run(t, s, Replay{}, Lose{[]string{"a1"}}, Rollout{spread(d)}).Pods {
@@ -289,7 +289,7 @@ func TestSameOutcome(t *testing.T) {
 func TestLostNodesAreGone(t *testing.T) {
 	t.Parallel()
 	d := deployment("web", 2, "1")
-	s := world(zones(2, "4"), d, "a0", "b1")
+	s := world(zones(2), d, "a0", "b1")
 	w := newWorld(t, s)
 	if err := w.Take(t.Context(), Mark{Nodes: []string{"a1"}, Labels: map[string]string{"pool": "x"}}, Pending{}, Lose{[]string{"a1", "a0"}}); err != nil {
 		t.Fatal(err)

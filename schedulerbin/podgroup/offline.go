@@ -37,8 +37,7 @@ func (o *Offline) Groups() *Engine { return o.engine }
 // Pod takes in a pod that is new or has changed, and returns it as the scheduler
 // must see it: in its group. The pod itself stays as it is.
 func (o *Offline) Pod(pod *corev1.Pod) *corev1.Pod {
-	switch pod.Status.Phase {
-	case corev1.PodSucceeded, corev1.PodFailed:
+	if phase := pod.Status.Phase; phase == corev1.PodSucceeded || phase == corev1.PodFailed {
 		o.engine.directory.removePod(pod)
 		o.engine.directory.setFinished(pod, pod.Status.Phase == corev1.PodFailed)
 		return pod

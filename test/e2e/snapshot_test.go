@@ -58,13 +58,12 @@ func TestSnapshotTwice(t *testing.T) {
 	if err := writeKubeconfig(kubeconfig, w.RESTConfig(), "default"); err != nil {
 		t.Fatal(err)
 	}
-	run := func(args ...string) string {
+	run := func(args ...string) {
 		t.Helper()
 		out, err := pluginCommand(t.Context(), dir, kubeconfig, append([]string{"snapshot"}, args...)...).CombinedOutput()
 		if err != nil {
 			t.Fatalf("snapshot %v: %v\n%s", args, err, out)
 		}
-		return string(out)
 	}
 	for _, file := range []string{"a.snapshot", "b.snapshot", "c.yaml"} {
 		run("-o", file)

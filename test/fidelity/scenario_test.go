@@ -57,12 +57,12 @@ func scenes() []scene {
 	}
 	second := func(p *corev1.PodTemplateSpec) { p.Annotations = map[string]string{"revision": "2"} }
 	return []scene{
-		{name: "rollout-by-revision", before: deployment(6, spread(appsv1.DefaultDeploymentUniqueLabelKey)), after: deployment(6, spread(appsv1.DefaultDeploymentUniqueLabelKey), second)},
-		{name: "rollout-of-all", before: deployment(6, spread()), after: deployment(6, spread(), second), chance: true},
+		{name: "rollout-by-revision", before: deployment(spread(appsv1.DefaultDeploymentUniqueLabelKey)), after: deployment(spread(appsv1.DefaultDeploymentUniqueLabelKey), second)},
+		{name: "rollout-of-all", before: deployment(spread()), after: deployment(spread(), second), chance: true},
 		{name: "statefulset", before: statefulSet(6, spread()), after: statefulSet(6, spread(), second)},
 		{name: "daemonset", before: daemonSet(), after: daemonSet(second)},
-		{name: "drain", before: deployment(6, spread()), drain: []int{0}},
-		{name: "lost-zone", before: deployment(6), lose: []int{0, 3}},
+		{name: "drain", before: deployment(spread()), drain: []int{0}},
+		{name: "lost-zone", before: deployment(), lose: []int{0, 3}},
 	}
 }
 
@@ -82,7 +82,8 @@ func template(edits ...func(*corev1.PodTemplateSpec)) corev1.PodTemplateSpec {
 
 var selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "scene"}}
 
-func deployment(replicas int32, edits ...func(*corev1.PodTemplateSpec)) *appsv1.Deployment {
+func deployment(edits ...func(*corev1.PodTemplateSpec)) *appsv1.Deployment {
+	replicas := int32(6)
 	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "scene"}, Spec: appsv1.DeploymentSpec{Replicas: &replicas, Selector: selector, Template: template(edits...)}}
 }
 

@@ -63,7 +63,7 @@ func (l *lab) judge(t *testing.T, pod *corev1.Pod) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	real, err := l.decide(t.Context(), pod)
+	decided, err := l.decide(t.Context(), pod)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,13 +74,13 @@ func (l *lab) judge(t *testing.T, pod *corev1.Pod) bool {
 		t.Fatal(err)
 	}
 	name := pod.Namespace + "/" + pod.Name
-	if real.Spec.NodeName != "" {
-		if !slices.Contains(d.best, real.Spec.NodeName) {
-			t.Errorf("%s: the scheduler chose %s, the simulator %v", name, real.Spec.NodeName, d.best)
+	if decided.Spec.NodeName != "" {
+		if !slices.Contains(d.best, decided.Spec.NodeName) {
+			t.Errorf("%s: the scheduler chose %s, the simulator %v", name, decided.Spec.NodeName, d.best)
 		}
 		return true
 	}
-	said := message(real)
+	said := message(decided)
 	for _, p := range w.Outcome().Pods {
 		if p.Pod.Namespace != pod.Namespace || p.Pod.Name != pod.Name {
 			continue

@@ -56,6 +56,7 @@ func fill(v reflect.Value, word string, depth int) {
 		if v.Type() == reflect.TypeFor[string]() || v.Type().Name() == "UID" || v.Type().Name() == "ResourceName" {
 			v.SetString(word)
 		}
+	default: // nothing else holds words
 	}
 }
 
@@ -87,6 +88,7 @@ func left(v reflect.Value, word, path string, into map[string]bool) {
 		if strings.Contains(v.String(), word) {
 			into[path] = true
 		}
+	default: // nothing else holds words
 	}
 }
 

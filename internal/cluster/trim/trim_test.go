@@ -57,6 +57,7 @@ func filled(of reflect.Type, depth int) reflect.Value {
 		v.SetInt(1)
 	case reflect.Uint8, reflect.Uint32, reflect.Uint64:
 		v.SetUint(1)
+	default: // API types have no others
 	}
 	return v
 }

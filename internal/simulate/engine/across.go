@@ -45,11 +45,11 @@ func newAcross(ctx context.Context, name string, p config.KubeSchedulerProfile, 
 		}
 	}
 	gates := feature.NewSchedulerFeaturesFromGates(utilfeature.DefaultFeatureGate)
-	make := podtopologyspread.New
+	factory := podtopologyspread.New
 	if name == names.InterPodAffinity {
-		make = interpodaffinity.New
+		factory = interpodaffinity.New
 	}
-	made, err := make(ctx, args.Args, handle, gates)
+	made, err := factory(ctx, args.Args, handle, gates)
 	if err != nil {
 		return nil, err
 	}
@@ -129,8 +129,8 @@ func normalized(ctx context.Context, p fwk.ScorePlugin, name string, weight int6
 	}
 	points := make([]int64, len(scores))
 	for i, s := range scores {
-		if s.Score < fwk.MinNodeScore || s.Score > fwk.MaxNodeScore {
-			return nil, fmt.Errorf("plugin %q gives node %s the score %d, which is not from %d to %d", name, s.Name, s.Score, fwk.MinNodeScore, fwk.MaxNodeScore)
+		if s.Score < fwk.MinScore || s.Score > fwk.MaxNodeScore {
+			return nil, fmt.Errorf("plugin %q gives node %s the score %d, which is not from %d to %d", name, s.Name, s.Score, fwk.MinScore, fwk.MaxNodeScore)
 		}
 		points[i] = s.Score * weight
 	}

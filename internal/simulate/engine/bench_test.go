@@ -44,19 +44,19 @@ func load(t testing.TB, e *Engine, nodes, bound, waiting int, edit func(*corev1.
 	for i := range nodes {
 		put(t, e, node(fmt.Sprintf("n%05d", i), fmt.Sprintf("z%d", i%3), "32"))
 	}
-	make := func(prefix string, i int) *corev1.Pod {
+	build := func(prefix string, i int) *corev1.Pod {
 		return pod(fmt.Sprintf("%s%05d", prefix, i), "500m", func(p *corev1.Pod) {
 			p.Labels["app"] = fmt.Sprintf("app-%d", i%50)
 			edit(p)
 		})
 	}
 	for i := range bound {
-		p := make("bound", i)
+		p := build("bound", i)
 		on(fmt.Sprintf("n%05d", i*7919%nodes))(p)
 		put(t, e, p)
 	}
 	for i := range waiting {
-		put(t, e, make("new", i))
+		put(t, e, build("new", i))
 	}
 }
 

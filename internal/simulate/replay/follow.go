@@ -170,7 +170,7 @@ func (f *follower) compare(c recording.Cycle, attempts []engine.Attempt, evictio
 	}
 	slices.Sort(recorded)
 	slices.Sort(evicted)
-	if !slices.Equal(recorded, evicted) && !(c.Group != "" && f.alike(recorded, evictions)) {
+	if !slices.Equal(recorded, evicted) && (c.Group == "" || !f.alike(recorded, evictions)) {
 		f.found = append(f.found, Difference{Pod: f.nameOf(c.Attempts[0].UID), What: "victims", Recorded: strings.Join(recorded, ", "), Simulated: strings.Join(evicted, ", ")})
 	}
 	return Result{Differences: f.found}

@@ -71,7 +71,7 @@ func decode(o recording.Object) (store.Object, error) {
 // sourceOf returns what a group that the scheduler made up was made from, and false
 // if that is the labels of its pods alone. The simulator makes the group up again.
 func sourceOf(group *schedulingv1beta1.PodGroup) (*unstructured.Unstructured, bool) {
-	version := ""
+	var version string
 	switch family, _, _ := strings.Cut(group.Name, ":"); gangkey.Family(family) {
 	case gangkey.FamilyX:
 		version = "scheduling.x-k8s.io/v1alpha1"

@@ -28,8 +28,10 @@ func (*registration) HasSyncedChecker() cache.DoneChecker { return done{} }
 // done is something that has happened already.
 type done struct{}
 
+// Name is for messages of those who wait.
 func (done) Name() string { return "simulated informer" }
 
+// Done returns a closed channel.
 func (done) Done() <-chan struct{} {
 	c := make(chan struct{})
 	close(c)

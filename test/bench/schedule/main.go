@@ -77,7 +77,7 @@ func run(ctx context.Context, ours bool) error {
 		if err != nil {
 			return err
 		}
-		fmt.Println(each.Nanoseconds())
+		fmt.Fprintln(os.Stdout, each.Nanoseconds())
 	}
 	return lines.Err()
 }

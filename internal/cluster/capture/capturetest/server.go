@@ -45,12 +45,12 @@ type Server struct {
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := strings.Trim(r.URL.Path, "/")
-	switch {
-	case path == "version":
+	switch path {
+	case "version":
 		reply(w, map[string]any{"major": "1", "minor": "37", "gitVersion": "v1.37.2"})
-	case path == "api":
+	case "api":
 		reply(w, metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}})
-	case path == "apis":
+	case "apis":
 		reply(w, s.groups())
 	default:
 		s.group(w, r, path)
