@@ -60,7 +60,7 @@ type Summary struct {
 }
 
 // Pods says how many pods each number is about, over all workloads.
-type Pods struct{ Moved, ByTie, Restarted, Waiting, NeedsNodes int }
+type Pods struct{ Moved, ByTie, Restarted, Added, Removed, Waiting, NeedsNodes int }
 
 // Pods adds up.
 func (s *Summary) Pods() Pods {
@@ -69,6 +69,8 @@ func (s *Summary) Pods() Pods {
 		p.Moved += w.Moved
 		p.ByTie += w.ByTie
 		p.Restarted += w.Restarted
+		p.Added += max(0, w.Added)
+		p.Removed += max(0, -w.Added)
 		p.Waiting += len(w.Waiting)
 		for _, n := range w.NeedsNodes {
 			p.NeedsNodes += n

@@ -61,6 +61,8 @@ func (p *placement) headline() {
 	}
 	part(n.Restarted, "pod restarts", "pods restart")
 	part(n.Moved, "pod moves", "pods move")
+	part(n.Added, "pod is added", "pods are added")
+	part(n.Removed, "pod goes", "pods go")
 	part(n.Waiting, "pod stays Pending", "pods stay Pending")
 	part(n.NeedsNodes, "pod needs new nodes", "pods need new nodes")
 	part(len(p.result.Evicted), "pod is evicted for others", "pods are evicted for others")
@@ -70,7 +72,7 @@ func (p *placement) headline() {
 	}
 	p.say("%s.", strings.Join(parts, ", "))
 	if n.ByTie > 0 {
-		p.say("Of the moves %d are decided by nothing but the seed: other nodes are as good.", n.ByTie)
+		p.say("Of the moves %s decided by nothing but the seed: other nodes are as good.", amount(n.ByTie, "is", "are"))
 	}
 	p.say("%s", style{p.options.Color}.paint(faint, p.about()))
 }
@@ -266,8 +268,11 @@ func inPools(nodes map[string]int) string {
 			parts = append(parts, fmt.Sprintf("%d of pool %s", nodes[pool], pool))
 		}
 	}
-	if len(parts) == 0 {
+	switch {
+	case len(parts) == 0:
 		return ""
+	case len(nodes) == 1:
+		return " of pool " + slices.Collect(maps.Keys(nodes))[0]
 	}
 	return ", " + strings.Join(parts, ", ")
 }

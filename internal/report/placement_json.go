@@ -39,7 +39,7 @@ func placementDocument(r *preview.Result, s *preview.Summary, pools map[string]s
 	n := s.Pods()
 	document := map[string]any{
 		"pods": pods, "evicted": evicted, "stuck": stuck, "newNodes": growth, "nodes": nodes,
-		"summary": map[string]any{"moved": n.Moved, "movedByTie": n.ByTie, "restarted": n.Restarted, "pending": n.Waiting, "needsNodes": n.NeedsNodes},
+		"summary": map[string]any{"moved": n.Moved, "movedByTie": n.ByTie, "restarted": n.Restarted, "added": n.Added, "removed": n.Removed, "pending": n.Waiting, "needsNodes": n.NeedsNodes},
 		"seed":    r.Request.Seed, "assumptions": append([]string{}, r.Assumptions...),
 	}
 	set(document, "cluster", r.Request.Snapshot.Cluster)

@@ -79,7 +79,7 @@ func (x *explaining) causes() {
 	if len(e.Causes) == 0 {
 		return
 	}
-	if e.Verdict == simulate.Placed {
+	if e.Would != "" || e.Verdict == simulate.Placed {
 		x.say("Not fit are:")
 	} else {
 		x.say("In the way are:")
@@ -104,9 +104,10 @@ func (x *explaining) mend() {
 		for _, edit := range e.Mend {
 			x.say("  - %s", edit.Text)
 		}
-	case len(e.Causes) > 0 && e.Verdict != simulate.Placed && e.MendAll:
+	case len(e.Causes) == 0 || e.Would != "" || e.Verdict == simulate.Placed:
+	case e.MendAll:
 		x.say("No one or two changes of tolerations, constraints or room would let it fit.")
-	case len(e.Causes) > 0 && e.Verdict != simulate.Placed:
+	default:
 		x.say("There was no time to look at every pair of changes that could help.")
 	}
 }

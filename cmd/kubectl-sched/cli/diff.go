@@ -29,6 +29,7 @@ type diffFlags struct {
 	stepFlags
 	managerFlag
 	force, skipOwned, changeScope bool
+	placement                     bool
 	output                        string
 }
 
@@ -45,6 +46,7 @@ func newDiffCommand(a *app) *cobra.Command {
 			"KUBECTL_EXTERNAL_DIFF names the program that compares, as for \"kubectl diff\". The exit\n" +
 			"code is 0 without and 1 with differences, and above 1 on errors.",
 		Example: "  kubectl sched diff --set shop\n" +
+			"  kubectl sched diff --set shop --placement\n" +
 			"  kubectl sched diff --set shop -o effects\n" +
 			"  KUBECTL_EXTERNAL_DIFF=\"colordiff -N -u\" kubectl sched diff --set shop",
 		Args: cobra.NoArgs,
@@ -59,6 +61,7 @@ func newDiffCommand(a *app) *cobra.Command {
 	flags.BoolVar(&f.force, "force-conflicts", false, "Show what taking over fields that somebody else owns would change")
 	flags.BoolVar(&f.skipOwned, "skip-owned", false, "Leave objects out that Argo CD, Flux, Helm or a controller keeps")
 	flags.BoolVar(&f.changeScope, "change-scope", false, "Show what recording this run's scope as that of the set would change")
+	flags.BoolVar(&f.placement, "placement", false, "Show which pods would be where instead, simulated on the cluster as it is now; see \"kubectl sched simulate\"")
 	flags.StringVarP(&f.output, "output", "o", diffYAML, "Format: "+strings.Join(diffFormats, ", "))
 	completeValues(cmd, "output", diffFormats)
 	return cmd
@@ -93,7 +96,22 @@ func (o *diffOptions) Validate() error {
 
 // Run implements options.
 func (o *diffOptions) Run(ctx context.Context) error {
+	if o.flags.placement {
+		return o.placement(ctx)
+	}
 	return o.pipeline.inEach(ctx, o.set, liveVerb{do: o.inCluster, goOn: true, format: report.Format(o.flags.output)})
+}
+
+// placement shows which pods would be where. The exit code is 1 if any pod moves,
+// restarts or finds no node.
+func (o *diffOptions) placement(ctx context.Context) error {
+	format := report.Format(o.flags.output)
+	if format != report.JSON && format != report.YAML {
+		format = report.Text
+	}
+	s := &simulateOptions{app: o.app, pipeline: o.pipeline, format: format, policies: true, scenario: scenarioFlags{seed: 1}, failOn: true}
+	s.failOnMoves = true
+	return s.Run(ctx)
 }
 
 // inCluster shows what would change in one cluster.

@@ -111,9 +111,15 @@ func (p *poolMap) read(placement *policy.Placement, s *snapshot.Snapshot) {
 // pool is that of the node.
 func (p *poolMap) pool(n *corev1.Node) string { return cmp.Or(p.of[n.Name], snapshot.PoolOf(n)) }
 
-// names are those of all pools, sorted.
-func (p *poolMap) names() []string {
-	return slices.Compact(slices.Sorted(maps.Values(p.of)))
+// names are those of the pools that nodes of the snapshot are in, sorted.
+func (p *poolMap) names(s *snapshot.Snapshot) []string {
+	names := map[string]bool{}
+	for _, n := range s.Nodes {
+		if pool := p.pool(n); pool != "" {
+			names[pool] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
 }
 
 // template is a node of the pool, the first by name; nil if there is none.

@@ -56,7 +56,11 @@ func (f *scenarioFlags) steps(s *snapshot.Snapshot, pools *poolMap, namespace st
 		}
 		template := pools.template(s, pool)
 		if template == nil {
-			return nil, usageError{fmt.Errorf("--add-nodes %s: no node of the snapshot is in pool %q, so that it is not known what one is like; %s", said, pool, didYouMean(pool, pools.names()))}
+			hint := "no node is in any pool that is known"
+			if names := pools.names(s); len(names) > 0 {
+				hint = didYouMean(pool, names)
+			}
+			return nil, usageError{fmt.Errorf("--add-nodes %s: no node of the snapshot is in pool %q, so that it is not known what one is like; %s", said, pool, hint)}
 		}
 		steps = append(steps, simulate.AddNodes{Template: template, Count: n})
 	}

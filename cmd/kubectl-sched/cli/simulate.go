@@ -74,6 +74,8 @@ type simulateOptions struct {
 	scenario scenarioFlags
 	format   report.Format
 	failOn   bool
+	// failOnMoves says that a pod which moves or restarts counts as well.
+	failOnMoves bool
 	// policies says that policies are named, or in the usual place.
 	policies bool
 }
@@ -131,7 +133,8 @@ func (o *simulateOptions) Run(ctx context.Context) error {
 	if interrupted {
 		return fmt.Errorf("the simulation was interrupted; what is above is what was known by then: %w", err)
 	}
-	if o.failOn && result.Summarize(pools.of).Pods().Waiting > 0 {
+	n := result.Summarize(pools.of).Pods()
+	if o.failOn && n.Waiting > 0 || o.failOnMoves && n.Moved+n.Restarted > 0 {
 		return exitError{code: exitFindings}
 	}
 	return nil
