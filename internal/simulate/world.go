@@ -257,9 +257,9 @@ func (w *World) loadOwners(s *snapshot.Snapshot) {
 	}
 }
 
-func addOwners[T metav1.Object](w *World, objects []T, make func(T) *owner) {
+func addOwners[T metav1.Object](w *World, objects []T, ownerOf func(T) *owner) {
 	for _, object := range objects {
-		w.addOwner(object, make(object))
+		w.addOwner(object, ownerOf(object))
 	}
 }
 

@@ -129,8 +129,8 @@ func normalized(ctx context.Context, p fwk.ScorePlugin, name string, weight int6
 	}
 	points := make([]int64, len(scores))
 	for i, s := range scores {
-		if s.Score < fwk.MinScore || s.Score > fwk.MaxNodeScore {
-			return nil, fmt.Errorf("plugin %q gives node %s the score %d, which is not from %d to %d", name, s.Name, s.Score, fwk.MinScore, fwk.MaxNodeScore)
+		if s.Score < fwk.MinScore || s.Score > fwk.MaxScore {
+			return nil, fmt.Errorf("plugin %q gives node %s the score %d, which is not from %d to %d", name, s.Name, s.Score, fwk.MinScore, fwk.MaxScore)
 		}
 		points[i] = s.Score * weight
 	}

@@ -102,11 +102,15 @@ func TestStep(t *testing.T) {
 		"no node":         {"64", recording.Attempt{Message: message}, nil, nil},
 		"another message": {"64", recording.Attempt{Message: "no"}, nil, []Difference{{"default/p", "message", "no", message}}},
 		"a node after all": {
-			"64", recording.Attempt{Node: "big"}, nil,
+			"64",
+			recording.Attempt{Node: "big"},
+			nil,
 			[]Difference{{"default/p", "node", "big", "none"}, {"default/p", "message", "", message}},
 		},
 		"a victim": {
-			"1", recording.Attempt{Node: "big"}, []recording.Pod{{Namespace: "default", Name: "x"}},
+			"1",
+			recording.Attempt{Node: "big"},
+			[]recording.Pod{{Namespace: "default", Name: "x"}},
 			[]Difference{{"default/p", "victims", "default/x", ""}},
 		},
 		"deleted meanwhile": {"1", recording.Attempt{Node: "small", Deleted: true}, nil, nil},
