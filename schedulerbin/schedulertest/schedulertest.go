@@ -17,6 +17,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -198,7 +199,8 @@ func (l *Lab) Update(t testing.TB, name string, change func(*v1.Pod)) {
 	}
 }
 
-// UpdateNode changes the node.
+// UpdateNode changes the node, and waits until the scheduler knows: pods come by
+// another watch, and one that is made after could be looked at before.
 func (l *Lab) UpdateNode(t testing.TB, name string, change func(*v1.Node)) {
 	t.Helper()
 	node, err := l.Client.CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
@@ -208,6 +210,14 @@ func (l *Lab) UpdateNode(t testing.TB, name string, change func(*v1.Node)) {
 	change(node)
 	if _, err := l.Client.CoreV1().Nodes().Update(t.Context(), node, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
+	}
+	err = wait.PollUntilContextTimeout(t.Context(), time.Millisecond, limit, true, func(context.Context) (bool, error) {
+		known := l.Scheduler.Cache.Dump().Nodes[name]
+		return known != nil && equality.Semantic.DeepEqual(known.Node().Labels, node.Labels) && equality.Semantic.DeepEqual(known.Node().Annotations, node.Annotations) &&
+			equality.Semantic.DeepEqual(known.Node().Spec, node.Spec) && equality.Semantic.DeepEqual(known.Node().Status, node.Status), nil
+	})
+	if err != nil {
+		t.Fatalf("the scheduler has not seen the change of node %s: %v", name, err)
 	}
 }
 
