@@ -57,10 +57,11 @@ type generator struct {
 	pods int
 }
 
-// generate returns the case of the number, and of the seed.
-func generate(seed uint64, number int) *testCase {
+// generate returns the case of the number, and of the seed. What it is called begins
+// with the name: two tests must not have the same, because namespaces go slowly.
+func generate(name string, seed uint64, number int) *testCase {
 	g := &generator{Rand: rand.New(rand.NewPCG(seed, uint64(number)))}
-	g.c = &testCase{namespace: fmt.Sprintf("case-%d", number)}
+	g.c = &testCase{namespace: fmt.Sprintf("%s-%d", name, number)}
 	if g.may(2) {
 		g.c.labels = map[string]string{"team": "a"}
 	}

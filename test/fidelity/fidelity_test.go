@@ -36,7 +36,7 @@ func TestSimulatorFollowsScheduler(t *testing.T) {
 	for range lanes {
 		running.Go(func() {
 			for n := range next {
-				if err := l.run(t.Context(), generate(*seed, n)); err != nil {
+				if err := l.run(t.Context(), generate("case", *seed, n)); err != nil {
 					t.Errorf("seed %d: %v", *seed, err)
 				}
 			}

@@ -24,8 +24,7 @@ func TestSimulatorPlacesAsStockScheduler(t *testing.T) {
 	l := newLab(t)
 	placed, waiting := 0, 0
 	for n := range stockCases {
-		// Numbers that the other tests' cases, whose namespaces go slowly, do not have.
-		c := generate(*seed, 1_000_000+n)
+		c := generate("stock", *seed+1000, n)
 		if err := l.set(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}
