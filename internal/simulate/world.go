@@ -99,10 +99,8 @@ func (w *World) Close() { w.engine.Close() }
 func (w *World) load(s *snapshot.Snapshot) error {
 	for _, c := range s.PriorityClasses {
 		w.classes[c.Name] = c
-		if c.GlobalDefault {
-			w.usual = c
-		}
 	}
+	w.usual = snapshot.DefaultPriorityClass(s.PriorityClasses)
 	for _, n := range s.Nodes {
 		w.nodes[n.Name] = n
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -300,5 +301,25 @@ func TestLostNodesAreGone(t *testing.T) {
 	}
 	if want := "0/4 nodes are available: 4 Insufficient cpu."; trial.Message != want {
 		t.Errorf("message is %q, want %q", trial.Message, want)
+	}
+}
+
+// Of several default classes pods that name none get the one of the lowest value,
+// as the API server's admission has it.
+func TestDefaultPriorityClass(t *testing.T) {
+	t.Parallel()
+	d := deployment("web", 1, "1")
+	s := world(zones(1), d, "a0")
+	for name, value := range map[string]int32{"high": 100, "low": 10, "mid": 50} {
+		s.PriorityClasses = append(s.PriorityClasses, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: value, GlobalDefault: true})
+	}
+	out := run(t, s, Scale{Ref{"Deployment", "shop", "web"}, 2})
+	for _, p := range out.Pods {
+		if p.New && (p.Pod.Spec.PriorityClassName != "low" || *p.Pod.Spec.Priority != 10) {
+			t.Errorf("the new pod has class %q and priority %d, want low and 10", p.Pod.Spec.PriorityClassName, *p.Pod.Spec.Priority)
+		}
+	}
+	if len(out.Pods) != 2 {
+		t.Errorf("there are %d pods, want 2", len(out.Pods))
 	}
 }

@@ -35,9 +35,9 @@ func Capabilities(s *snapshot.Snapshot) capability.Capabilities {
 		caps.PriorityClasses = map[string]int32{}
 		for _, c := range s.PriorityClasses {
 			caps.PriorityClasses[c.Name] = c.Value
-			if d := caps.DefaultPriorityClass; c.GlobalDefault && (d == "" || c.Value < caps.PriorityClasses[d]) {
-				caps.DefaultPriorityClass = c.Name
-			}
+		}
+		if c := snapshot.DefaultPriorityClass(s.PriorityClasses); c != nil {
+			caps.DefaultPriorityClass = c.Name
 		}
 	}
 	caps.NodePools = capability.WithNodePools(nil, nodePools(s.NodePools))

@@ -62,18 +62,15 @@ func (t *textReader) completeClasses() {
 
 func (t *textReader) completePods() {
 	classes := map[string]*schedulingv1.PriorityClass{}
-	var byDefault *schedulingv1.PriorityClass
 	for _, c := range t.s.PriorityClasses {
 		classes[c.Name] = c
-		if c.GlobalDefault && (byDefault == nil || c.Value < byDefault.Value) {
-			byDefault = c
-		}
 	}
+	byDefault := DefaultPriorityClass(t.s.PriorityClasses)
 	for _, p := range t.s.Pods {
 		completePodSpec(&p.Spec)
 		requestLimits(&p.Spec)
 		t.prioritise(p, classes, byDefault)
-		tolerateForAWhile(&p.Spec)
+		TolerateForAWhile(&p.Spec)
 		if p.Status.Phase == "" {
 			p.Status.Phase = corev1.PodPending
 			if p.Spec.NodeName != "" {
@@ -171,31 +168,5 @@ func (t *textReader) prioritise(p *corev1.Pod, classes map[string]*schedulingv1.
 		t.fail(t.places[p], "Pod "+nameOf(p), fmt.Sprintf("there is no priority class %q; %s", p.Spec.PriorityClassName, hint), "spec", "priorityClassName")
 		return
 	}
-	if class == nil {
-		class = &schedulingv1.PriorityClass{}
-	}
-	if p.Spec.Priority == nil {
-		p.Spec.Priority = new(class.Value)
-	}
-	if p.Spec.PreemptionPolicy == nil {
-		p.Spec.PreemptionPolicy = new(corev1.PreemptLowerPriority)
-		if class.PreemptionPolicy != nil {
-			*p.Spec.PreemptionPolicy = *class.PreemptionPolicy
-		}
-	}
-}
-
-// tolerateForAWhile adds the tolerations that admission adds to every pod
-// (plugin/pkg/admission/defaulttolerationseconds).
-func tolerateForAWhile(s *corev1.PodSpec) {
-	for _, key := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
-		covered := slices.ContainsFunc(s.Tolerations, func(t corev1.Toleration) bool {
-			return (t.Key == key || t.Key == "") && (t.Effect == corev1.TaintEffectNoExecute || t.Effect == "")
-		})
-		if !covered {
-			s.Tolerations = append(s.Tolerations, corev1.Toleration{
-				Key: key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(300)),
-			})
-		}
-	}
+	Prioritise(&p.Spec, class)
 }
