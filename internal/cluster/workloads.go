@@ -49,10 +49,6 @@ func (c *Client) Workloads(ctx context.Context, scope Scope) ([]*workload.Worklo
 	if kinds == nil {
 		kinds, findings = workload.NewKinds(nil)
 	}
-	known := map[schema.GroupKind]bool{}
-	for _, gk := range kinds.All() {
-		known[schema.GroupKind(gk)] = true
-	}
 	namespaces := scope.Namespaces
 	if len(namespaces) == 0 {
 		namespaces = []string{metav1.NamespaceAll}
@@ -71,7 +67,7 @@ func (c *Client) Workloads(ctx context.Context, scope Scope) ([]*workload.Worklo
 		for _, namespace := range namespaces {
 			err := eachPaged(ctx, c.Interface(mapping, namespace).List, func(o runtime.Object) error {
 				u, ok := o.(*unstructured.Unstructured)
-				if !ok || controlled(u, known) || finished(u) {
+				if !ok || kinds.Controls(u) || finished(u) {
 					return nil
 				}
 				w, fs := c.decode(u, kinds, scope.Records)
@@ -213,16 +209,6 @@ func withAnnotations(u *unstructured.Unstructured, annotations map[string]string
 	changed := &unstructured.Unstructured{Object: object}
 	changed.SetAnnotations(annotations)
 	return changed
-}
-
-// controlled reports whether a workload of a known kind controls the object.
-func controlled(u *unstructured.Unstructured, known map[schema.GroupKind]bool) bool {
-	owner := metav1.GetControllerOf(u)
-	if owner == nil {
-		return false
-	}
-	gv, err := schema.ParseGroupVersion(owner.APIVersion)
-	return err == nil && known[schema.GroupKind{Group: gv.Group, Kind: owner.Kind}]
 }
 
 // finished reports whether the object is a pod that will not run again. Mirror

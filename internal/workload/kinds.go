@@ -8,6 +8,9 @@ import (
 	"strings"
 	"sync"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 )
 
@@ -138,6 +141,17 @@ func (k *Kinds) All() []GroupKind {
 	return slices.SortedFunc(maps.Keys(k.byName), func(a, b GroupKind) int {
 		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind))
 	})
+}
+
+// Controls reports whether an object of one of the kinds controls o: what holds for
+// it is said there.
+func (k *Kinds) Controls(o metav1.Object) bool {
+	owner := metav1.GetControllerOf(o)
+	if owner == nil {
+		return false
+	}
+	gv, err := schema.ParseGroupVersion(owner.APIVersion)
+	return err == nil && k.byName[GroupKind{gv.Group, owner.Kind}] != nil
 }
 
 // row turns what the user wrote into a row of the table.

@@ -7,7 +7,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-sched/kubectl-sched/internal/cluster/snapshot"
 	"github.com/kubectl-sched/kubectl-sched/internal/workload"
@@ -21,10 +20,7 @@ func Workloads(s *snapshot.Snapshot, kinds *workload.Kinds) ([]*workload.Workloa
 	if kinds == nil {
 		kinds, _ = workload.NewKinds(nil)
 	}
-	r := reader{kinds: kinds, known: map[schema.GroupKind]bool{}}
-	for _, gk := range kinds.All() {
-		r.known[schema.GroupKind{Group: gk.Group, Kind: gk.Kind}] = true
-	}
+	r := reader{kinds: kinds}
 	add(&r, "apps/v1", "Deployment", s.Deployments)
 	add(&r, "apps/v1", "ReplicaSet", s.ReplicaSets)
 	add(&r, "apps/v1", "StatefulSet", s.StatefulSets)
@@ -34,7 +30,9 @@ func Workloads(s *snapshot.Snapshot, kinds *workload.Kinds) ([]*workload.Workloa
 	add(&r, "v1", "ReplicationController", s.ReplicationControllers)
 	add(&r, "v1", "Pod", s.Pods)
 	for _, u := range s.Custom {
-		r.read(u.Object, u)
+		if !kinds.Controls(u) {
+			r.read(u.Object, u)
+		}
 	}
 	slices.SortFunc(r.found, func(a, b *workload.Workload) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Name, b.Name))
@@ -44,7 +42,6 @@ func Workloads(s *snapshot.Snapshot, kinds *workload.Kinds) ([]*workload.Workloa
 
 type reader struct {
 	kinds    *workload.Kinds
-	known    map[schema.GroupKind]bool
 	found    []*workload.Workload
 	findings diag.Findings
 }
@@ -55,7 +52,7 @@ func add[T interface {
 	runtime.Object
 }](r *reader, apiVersion, kind string, objects []T) {
 	for _, o := range objects {
-		if r.controlled(o) {
+		if r.kinds.Controls(o) {
 			continue
 		}
 		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
@@ -74,9 +71,6 @@ func add[T interface {
 
 // read reads one object.
 func (r *reader) read(object map[string]any, o metav1.Object) {
-	if r.controlled(o) {
-		return
-	}
 	w, findings, ok := workload.FromObject(object, workload.Options{Kinds: r.kinds}, workload.Source{Live: true})
 	r.findings = append(r.findings, findings...)
 	if !ok || w == nil {
@@ -87,14 +81,4 @@ func (r *reader) read(object map[string]any, o metav1.Object) {
 		w.Controller = owner.Kind + "/" + owner.Name
 	}
 	r.found = append(r.found, w)
-}
-
-// controlled reports whether a workload of a known kind controls the object.
-func (r *reader) controlled(o metav1.Object) bool {
-	owner := metav1.GetControllerOf(o)
-	if owner == nil {
-		return false
-	}
-	gv, err := schema.ParseGroupVersion(owner.APIVersion)
-	return err == nil && r.known[schema.GroupKind{Group: gv.Group, Kind: owner.Kind}]
 }
