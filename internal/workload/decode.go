@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/kubectl-sched/kubectl-sched/internal/workload/plain"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 )
 
@@ -135,22 +136,7 @@ func (d decoder) object(v any, out reflect.Value, path Path) {
 }
 
 func (d decoder) wrong(v any, want string, path Path) {
-	d.report(path, diag.Error, fmt.Sprintf("%q must be %s, not %s", path[len(path)-1:].String(), want, describe(v)))
-}
-
-// describe names a value for people.
-func describe(v any) string {
-	switch v := v.(type) {
-	case nil:
-		return "null"
-	case map[string]any:
-		return "a map"
-	case []any:
-		return "a list"
-	case string:
-		return fmt.Sprintf("the string %q", v)
-	}
-	return fmt.Sprintf("%v", v)
+	d.report(path, diag.Error, fmt.Sprintf("%q must be %s, not %s", path[len(path)-1:].String(), want, plain.Describe(v)))
 }
 
 // fields reads the placement that a template has in an object.

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/kubectl-sched/kubectl-sched/internal/workload/ownership"
+	"github.com/kubectl-sched/kubectl-sched/internal/workload/plain"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 )
 
@@ -119,14 +120,14 @@ func (r *reader) stringMap(v any, path ...any) map[string]string {
 		return nil
 	}
 	if !ok {
-		r.report("workload/invalid-field", path, diag.Error, fmt.Sprintf("%q must be a map, not %s", path[len(path)-1], describe(v)))
+		r.report("workload/invalid-field", path, diag.Error, fmt.Sprintf("%q must be a map, not %s", path[len(path)-1], plain.Describe(v)))
 		return nil
 	}
 	out := make(map[string]string, len(m))
 	for _, k := range sortedKeys(m) {
 		s, ok := m[k].(string)
 		if !ok && m[k] != nil {
-			r.report("workload/invalid-field", Path(path).join(k), diag.Error, fmt.Sprintf("%q must be a string in quotes, not %s", k, describe(m[k])))
+			r.report("workload/invalid-field", Path(path).join(k), diag.Error, fmt.Sprintf("%q must be a string in quotes, not %s", k, plain.Describe(m[k])))
 			continue
 		}
 		out[k] = s

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kubectl-sched/kubectl-sched/internal/workload/plain"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 )
 
@@ -38,21 +39,7 @@ func (d *strictDecoder) wrong(path []any, value any, want string) {
 	if len(path) > 0 {
 		name = fmt.Sprintf("%q", fmt.Sprint(path[len(path)-1]))
 	}
-	d.fail(path, "%s must be %s, not %s", name, want, describe(value))
-}
-
-func describe(value any) string {
-	switch v := value.(type) {
-	case nil:
-		return "null"
-	case map[string]any:
-		return "a map"
-	case []any:
-		return "a list"
-	case string:
-		return fmt.Sprintf("the string %q", v)
-	}
-	return fmt.Sprint(value)
+	d.fail(path, "%s must be %s, not %s", name, want, plain.Describe(value))
 }
 
 // ownForm are the types that read themselves.
@@ -110,7 +97,7 @@ func (d *strictDecoder) own(value any, into reflect.Value, path []any) {
 		err = json.Unmarshal(data, into.Addr().Interface())
 	}
 	if err != nil {
-		d.fail(path, "%q is %s, which is not allowed here: %v", fmt.Sprint(path[len(path)-1]), describe(value), err)
+		d.fail(path, "%q is %s, which is not allowed here: %v", fmt.Sprint(path[len(path)-1]), plain.Describe(value), err)
 	}
 }
 

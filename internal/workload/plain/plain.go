@@ -3,7 +3,25 @@
 // come from or what they mean.
 package plain
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
+
+// Describe names a value for people: "a map", "the string "x"".
+func Describe(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return "null"
+	case map[string]any:
+		return "a map"
+	case []any:
+		return "a list"
+	case string:
+		return fmt.Sprintf("the string %q", v)
+	}
+	return fmt.Sprint(v)
+}
 
 // Equal reports whether two plain JSON values are the same. Numbers are equal
 // by value, whether they are int64 or float64.
