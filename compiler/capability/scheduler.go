@@ -1,6 +1,9 @@
 package capability
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // How the bundled scheduler is known in a cluster: by the label of its Deployment,
 // which says in an annotation which profiles the configuration in force has, their
@@ -20,6 +23,19 @@ type Scheduler struct {
 	ProfilesKnown bool `json:"profilesKnown,omitempty"`
 	// Profiles are the values of schedulerName that it serves, sorted.
 	Profiles []string `json:"profiles,omitempty"`
+}
+
+// ProfilesIn returns the profiles that the annotation of a bundled scheduler's
+// Deployment says that it serves, sorted.
+func ProfilesIn(annotations map[string]string) []string {
+	var profiles []string
+	for name := range strings.SplitSeq(annotations[ProfilesAnnotation], ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			profiles = append(profiles, name)
+		}
+	}
+	slices.Sort(profiles)
+	return profiles
 }
 
 // Serves reports whether the scheduler is known to serve pods that name the

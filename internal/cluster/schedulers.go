@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -60,12 +59,5 @@ func (c *Client) schedulers(ctx context.Context) ([]capability.Scheduler, error)
 // bundledScheduler reads which profiles the Deployment says that it serves; none if
 // it does not say.
 func bundledScheduler(d *appsv1.Deployment) capability.Scheduler {
-	s := capability.Scheduler{Name: d.Name, Bundled: true, ProfilesKnown: true}
-	for name := range strings.SplitSeq(d.Annotations[capability.ProfilesAnnotation], ",") {
-		if name = strings.TrimSpace(name); name != "" {
-			s.Profiles = append(s.Profiles, name)
-		}
-	}
-	slices.Sort(s.Profiles)
-	return s
+	return capability.Scheduler{Name: d.Name, Bundled: true, ProfilesKnown: true, Profiles: capability.ProfilesIn(d.Annotations)}
 }

@@ -2,8 +2,6 @@ package capture
 
 import (
 	"context"
-	"slices"
-	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -34,13 +32,7 @@ func (c *capturer) schedulers(ctx context.Context) error {
 	}
 	for i := range found.Items {
 		d := &found.Items[i]
-		s := snapshot.Scheduler{Name: d.Namespace + "/" + d.Name, Bundled: true}
-		for name := range strings.SplitSeq(d.Annotations[capability.ProfilesAnnotation], ",") {
-			if name = strings.TrimSpace(name); name != "" {
-				s.Profiles = append(s.Profiles, name)
-			}
-		}
-		slices.Sort(s.Profiles)
+		s := snapshot.Scheduler{Name: d.Namespace + "/" + d.Name, Bundled: true, Profiles: capability.ProfilesIn(d.Annotations)}
 		if s.Configuration, err = c.configuration(ctx, d); err != nil {
 			return err
 		}
