@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,9 +24,6 @@ import (
 	"github.com/kubectl-sched/kubectl-sched/internal/sandbox"
 	"github.com/kubectl-sched/kubectl-sched/internal/sandbox/sandboxtest"
 )
-
-// binaryEnv names a built placement-scheduler, so that the tests build none.
-const binaryEnv = "SCHED_SCHEDULER_BIN"
 
 var (
 	shared sandboxtest.Shared
@@ -75,7 +71,7 @@ func (l *lab) startScheduler(t *testing.T) {
 	if *keep != "" {
 		l.recording = *keep
 	}
-	binary, err := schedulerBinary()
+	binary, err := sandboxtest.SchedulerBinary()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,30 +123,4 @@ func (l *lab) startScheduler(t *testing.T) {
 func tail(text string, lines int) string {
 	all := strings.Split(strings.TrimSpace(text), "\n")
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
-}
-
-// buildLimit is for a first build on two busy cores.
-const buildLimit = 15 * time.Minute
-
-// build builds the scheduler once a run.
-var build = sync.OnceValues(func() (string, error) {
-	dir, err := os.UserCacheDir()
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, "kubectl-sched", "placement-scheduler-fidelity")
-	ctx, cancel := context.WithTimeout(context.Background(), buildLimit)
-	defer cancel()
-	out, err := exec.CommandContext(ctx, "go", "build", "-o", path, "../../cmd/placement-scheduler").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("build placement-scheduler: %w\n%s", err, out)
-	}
-	return path, nil
-})
-
-func schedulerBinary() (string, error) {
-	if path := os.Getenv(binaryEnv); path != "" {
-		return filepath.Abs(path)
-	}
-	return build()
 }

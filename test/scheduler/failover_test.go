@@ -16,6 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+
+	"github.com/kubectl-sched/kubectl-sched/internal/sandbox/sandboxtest"
 )
 
 const (
@@ -159,7 +161,7 @@ func (l *lab) newFleet() *fleet {
 // gangs takes a while.
 func (f *fleet) start() {
 	f.Helper()
-	binary, err := schedulerBinary()
+	binary, err := sandboxtest.SchedulerBinary()
 	if err != nil {
 		f.Fatal(err)
 	}

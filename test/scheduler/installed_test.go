@@ -20,6 +20,7 @@ import (
 
 	"github.com/kubectl-sched/kubectl-sched/internal/cluster"
 	"github.com/kubectl-sched/kubectl-sched/internal/install"
+	"github.com/kubectl-sched/kubectl-sched/internal/sandbox/sandboxtest"
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/args"
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/deploy"
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/gates/condition"
@@ -135,7 +136,7 @@ func (l *lab) install() *installed {
 	}
 	dir := l.TempDir()
 	kubeconfig := l.kubeconfigOf(ctx, dir)
-	binary, err := schedulerBinary()
+	binary, err := sandboxtest.SchedulerBinary()
 	if err != nil {
 		l.Fatal(err)
 	}

@@ -109,7 +109,7 @@ func afterwards() (context.Context, context.CancelFunc) {
 // until the test is over.
 func (l *lab) besides(config string, more ...string) {
 	l.Helper()
-	binary, err := schedulerBinary()
+	binary, err := sandboxtest.SchedulerBinary()
 	if err != nil {
 		l.Fatal(err)
 	}

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/kubectl-sched/kubectl-sched/internal/sandbox/sandboxtest"
 )
 
 // TestJSONLog holds that --logging-format=json makes every line that the scheduler
@@ -16,7 +18,7 @@ func TestJSONLog(t *testing.T) {
 	t.Parallel()
 	withoutAPI.start(t)
 	l := newLab(t, withoutAPI, 0)
-	binary, err := schedulerBinary()
+	binary, err := sandboxtest.SchedulerBinary()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,9 +30,6 @@ import (
 	"github.com/kubectl-sched/kubectl-sched/internal/sandbox/sandboxtest"
 )
 
-// binaryEnv names a built placement-scheduler, so that the tests build none.
-const binaryEnv = "SCHED_SCHEDULER_BIN"
-
 // The profiles of the scheduler under test: schedulerName is for gangs, greedyName
 // for gangs for which no seats are held, evictName for gangs of which a part is
 // evicted, cacheName for pods that name datasets.
@@ -133,7 +130,7 @@ func (p *plane) bring(ctx context.Context) (err error) {
 
 // startScheduler starts the scheduler and returns when it leads.
 func (p *plane) startScheduler(ctx context.Context) error {
-	binary, err := schedulerBinary()
+	binary, err := sandboxtest.SchedulerBinary()
 	if err != nil {
 		return err
 	}
@@ -202,32 +199,6 @@ func (p *plane) stop() error {
 		failed = append(failed, os.RemoveAll(p.dir))
 	}
 	return errors.Join(failed...)
-}
-
-// buildLimit is for a first build on two busy cores.
-const buildLimit = 15 * time.Minute
-
-// build builds the scheduler once a run.
-var build = sync.OnceValues(func() (string, error) {
-	dir, err := os.UserCacheDir()
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, "kubectl-sched", "placement-scheduler-test")
-	ctx, cancel := context.WithTimeout(context.Background(), buildLimit)
-	defer cancel()
-	out, err := exec.CommandContext(ctx, "go", "build", "-o", path, "../../cmd/placement-scheduler").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("build placement-scheduler: %w\n%s", err, out)
-	}
-	return path, nil
-})
-
-func schedulerBinary() (string, error) {
-	if path := os.Getenv(binaryEnv); path != "" {
-		return filepath.Abs(path)
-	}
-	return build()
 }
 
 // The PodGroup objects that scheduler-plugins brought in, as it defines them now
