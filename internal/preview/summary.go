@@ -12,6 +12,13 @@ import (
 	"github.com/kubectl-sched/kubectl-sched/internal/simulate"
 )
 
+// Pools maps nodes to the names of their pools.
+type Pools map[string]string
+
+// Of returns the pool of the node: the one that it is mapped to, else what who made
+// it says; empty if nobody does.
+func (p Pools) Of(n *corev1.Node) string { return cmp.Or(p[n.Name], snapshot.PoolOf(n)) }
+
 // Place is a group of nodes: a pool in a zone. Either may be empty.
 type Place struct {
 	Pool string `json:"pool,omitempty"`
@@ -79,9 +86,8 @@ func (s *Summary) Pods() Pods {
 	return p
 }
 
-// Summarize counts. pools names the pool of each node; where it does not, the
-// labels of who made the node do.
-func (r *Result) Summarize(pools map[string]string) *Summary {
+// Summarize counts.
+func (r *Result) Summarize(pools Pools) *Summary {
 	s := summarizer{pools: pools, places: map[string]Place{}, fill: map[Place]*Fill{}, workloads: map[simulate.Ref]*counting{}}
 	for _, n := range r.Request.Snapshot.Nodes {
 		s.at(n).Nodes++
@@ -102,7 +108,7 @@ func (r *Result) Summarize(pools map[string]string) *Summary {
 }
 
 type summarizer struct {
-	pools     map[string]string
+	pools     Pools
 	places    map[string]Place // by node
 	fill      map[Place]*Fill
 	workloads map[simulate.Ref]*counting
@@ -119,7 +125,7 @@ type counting struct {
 
 // at returns the group of the node.
 func (s *summarizer) at(n *corev1.Node) *Fill {
-	p := Place{Pool: cmp.Or(s.pools[n.Name], snapshot.PoolOf(n)), Zone: n.Labels[corev1.LabelTopologyZone]}
+	p := Place{Pool: s.pools.Of(n), Zone: n.Labels[corev1.LabelTopologyZone]}
 	s.places[n.Name] = p
 	if s.fill[p] == nil {
 		s.fill[p] = &Fill{Place: p}

@@ -78,7 +78,7 @@ const mendBudget = 5 * time.Second
 
 // Explain says why the pod is where it is, or nowhere. The error says that there is
 // no such pod in the snapshot.
-func Explain(ctx context.Context, r Request, namespace, name string, pools map[string]string) (*Explanation, error) {
+func Explain(ctx context.Context, r Request, namespace, name string, pools Pools) (*Explanation, error) {
 	world, _, err := NewWorld(ctx, r)
 	if err != nil {
 		return nil, err
@@ -88,10 +88,7 @@ func Explain(ctx context.Context, r Request, namespace, name string, pools map[s
 	if !ok {
 		return nil, fmt.Errorf("there is no pod %q in namespace %q%s", name, namespace, alikePods(r.Snapshot, namespace, name))
 	}
-	x := explainer{request: r, world: world, pools: pools, nodes: map[string]*corev1.Node{}}
-	for _, n := range r.Snapshot.Nodes {
-		x.nodes[n.Name] = n
-	}
+	x := explainer{request: r, world: world, pools: pools}
 	if pod.Spec.NodeName != "" {
 		return x.running(ctx, pod)
 	}
@@ -116,13 +113,12 @@ func alikePods(s *snapshot.Snapshot, namespace, name string) string {
 type explainer struct {
 	request Request
 	world   *simulate.World
-	pools   map[string]string
-	nodes   map[string]*corev1.Node
+	pools   Pools
 }
 
 // running explains why the pod is on its node and not on another.
 func (x *explainer) running(ctx context.Context, pod *corev1.Pod) (*Explanation, error) {
-	e := &Explanation{Pod: pod, Workload: x.world.Outcome().WorkloadOf(pod), Verdict: simulate.Placed}
+	e := &Explanation{Pod: pod, Workload: x.world.WorkloadOf(pod), Verdict: simulate.Placed}
 	t, err := x.world.Try(ctx, pod)
 	if err != nil {
 		return e, x.unserved(e, err)
@@ -147,7 +143,7 @@ func (x *explainer) unserved(e *Explanation, err error) error {
 
 // waiting explains why the pod has no node.
 func (x *explainer) waiting(ctx context.Context, pod *corev1.Pod) (*Explanation, error) {
-	e := &Explanation{Pod: pod, Workload: x.world.Outcome().WorkloadOf(pod)}
+	e := &Explanation{Pod: pod, Workload: x.world.WorkloadOf(pod)}
 	switch {
 	case len(pod.Spec.SchedulingGates) > 0:
 		e.Verdict = simulate.Gated
@@ -185,18 +181,17 @@ func (x *explainer) waiting(ctx context.Context, pod *corev1.Pod) (*Explanation,
 	if err := x.world.Take(ctx, simulate.Pending{}); err != nil {
 		return nil, err
 	}
-	for _, p := range x.world.Outcome().Pods {
-		if p.Pod.Namespace != pod.Namespace || p.Pod.Name != pod.Name {
-			continue
-		}
-		e.Verdict = p.Verdict
-		if p.Attempt != nil && p.Attempt.Message != "" && p.Attempt.Message != e.Message {
-			e.Message = p.Attempt.Message
-		}
-		if p.Verdict == simulate.Placed {
-			e.Would = p.After
-			e.Notes = append(e.Notes, "the scheduler would place it now: it has not come to it yet, or it is stuck; look whether it runs and what it logs")
-		}
+	p, ok := x.world.Became(pod.Namespace, pod.Name)
+	if !ok {
+		return e, nil
+	}
+	e.Verdict = p.Verdict
+	if p.Attempt != nil && p.Attempt.Message != "" {
+		e.Message = p.Attempt.Message
+	}
+	if p.Verdict == simulate.Placed {
+		e.Would = p.After
+		e.Notes = append(e.Notes, "the scheduler would place it now: it has not come to it yet, or it is stuck; look whether it runs and what it logs")
 	}
 	return e, nil
 }
@@ -231,18 +226,22 @@ func (x *explainer) gate(name string) Gate {
 
 // causes groups rejections by plugin and reason, and counts nodes by pool.
 func (x *explainer) causes(of simulate.Ref, rejections []engine.Rejection) []Cause {
-	return causesOf(x.request.Plan, of, rejections, x.poolOf)
+	return causesOf(x.request.Plan, of, rejections, x.request.Snapshot.Nodes, x.pools)
 }
 
-// poolOf is the pool of a node.
-func (x *explainer) poolOf(node string) string {
-	if n := x.nodes[node]; n != nil {
-		return cmp.Or(x.pools[node], snapshot.PoolOf(n))
+// Causes are why the pod of a result is not placed.
+func (r *Result) Causes(p simulate.Pod, pools Pools) []Cause {
+	if p.Attempt == nil {
+		return nil
 	}
-	return x.pools[node]
+	return causesOf(r.Request.Plan, p.Workload, p.Attempt.Rejections, r.Nodes, pools)
 }
 
-func causesOf(plan *compiler.Plan, of simulate.Ref, rejections []engine.Rejection, pool func(string) string) []Cause {
+func causesOf(plan *compiler.Plan, of simulate.Ref, rejections []engine.Rejection, nodes []*corev1.Node, pools Pools) []Cause {
+	in := make(map[string]string, len(nodes))
+	for _, n := range nodes {
+		in[n.Name] = pools.Of(n)
+	}
 	var causes []Cause
 	index := map[[2]string]int{}
 	for _, r := range rejections {
@@ -255,29 +254,16 @@ func causesOf(plan *compiler.Plan, of simulate.Ref, rejections []engine.Rejectio
 				causes = append(causes, Cause{Plugin: r.Plugin, Reason: reason, Unresolvable: r.Unresolvable, Nodes: map[string]int{}, Origins: Origins(plan, of, r.Plugin)})
 			}
 			for _, node := range r.Nodes {
-				causes[i].Nodes[pool(node)]++
+				pool, known := in[node]
+				if !known {
+					pool = pools[node] // it has gone since
+				}
+				causes[i].Nodes[pool]++
 			}
 		}
 	}
 	slices.SortStableFunc(causes, func(a, b Cause) int { return cmp.Compare(b.Count(), a.Count()) })
 	return causes
-}
-
-// Causes are why the pod of a result is not placed.
-func (r *Result) Causes(p simulate.Pod, pools map[string]string) []Cause {
-	if p.Attempt == nil {
-		return nil
-	}
-	nodes := map[string]*corev1.Node{}
-	for _, n := range r.Nodes {
-		nodes[n.Name] = n
-	}
-	return causesOf(r.Request.Plan, p.Workload, p.Attempt.Rejections, func(name string) string {
-		if n := nodes[name]; n != nil {
-			return cmp.Or(pools[name], snapshot.PoolOf(n))
-		}
-		return pools[name]
-	})
 }
 
 // nearest returns the node that the fewest plugins object to; of several the first

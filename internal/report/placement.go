@@ -14,9 +14,8 @@ import (
 
 // Placement writes what would become of a cluster: where pods would be, which
 // would wait and why, and what that rests on.
-// pools names the pool of each node.
-func Placement(w io.Writer, format Format, r *preview.Result, pools map[string]string, o Options) error {
-	s := r.Summarize(pools)
+// The summary is that of the result, by the same pools.
+func Placement(w io.Writer, format Format, r *preview.Result, s *preview.Summary, pools preview.Pools, o Options) error {
 	if format != Text {
 		return documents(w, format, "Placement", placementDocument(r, s, pools, o))
 	}
@@ -36,7 +35,7 @@ func Placement(w io.Writer, format Format, r *preview.Result, pools map[string]s
 type placement struct {
 	result  *preview.Result
 	summary *preview.Summary
-	pools   map[string]string
+	pools   preview.Pools
 	options Options
 	b       strings.Builder
 }

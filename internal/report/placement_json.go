@@ -7,7 +7,7 @@ import (
 )
 
 // placementDocument is a result for tools.
-func placementDocument(r *preview.Result, s *preview.Summary, pools map[string]string, o Options) map[string]any {
+func placementDocument(r *preview.Result, s *preview.Summary, pools preview.Pools, o Options) map[string]any {
 	pods := make([]map[string]any, 0, len(r.Pods))
 	for _, p := range r.Pods {
 		pods = append(pods, podEntry(r, p, pools, o))
@@ -57,7 +57,7 @@ func set(entry map[string]any, field, value string) {
 }
 
 // podEntry is what became of one pod.
-func podEntry(r *preview.Result, p simulate.Pod, pools map[string]string, o Options) map[string]any {
+func podEntry(r *preview.Result, p simulate.Pod, pools preview.Pools, o Options) map[string]any {
 	entry := map[string]any{"namespace": p.Pod.Namespace, "name": p.Pod.Name, "workload": p.Workload.String(), "verdict": p.Verdict}
 	if p.New {
 		entry["new"] = true

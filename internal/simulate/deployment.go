@@ -41,7 +41,8 @@ func (w *World) rolloutDeployment(ctx context.Context, d *appsv1.Deployment) err
 			return err
 		}
 		if !moved {
-			return w.finishDeployment(o, d, revision, old)
+			w.finishDeployment(o, d, revision, old)
+			return nil
 		}
 	}
 }
@@ -102,7 +103,7 @@ func (w *World) rollDeployment(ctx context.Context, d *appsv1.Deployment, revisi
 }
 
 // finishDeployment notes a rollout that has come to a halt before its end.
-func (w *World) finishDeployment(o *owner, d *appsv1.Deployment, revision *owner, old []*owner) error {
+func (w *World) finishDeployment(o *owner, d *appsv1.Deployment, revision *owner, old []*owner) {
 	left := int32(0)
 	for _, rs := range old {
 		left += rs.replicas
@@ -113,7 +114,6 @@ func (w *World) finishDeployment(o *owner, d *appsv1.Deployment, revision *owner
 			MaxSurge: deploymentutil.MaxSurge(*d), MaxUnavailable: deploymentutil.MaxUnavailable(*d),
 		})
 	}
-	return nil
 }
 
 // revision returns the owner of the new template's pods: the ReplicaSet that is

@@ -80,7 +80,7 @@ type Stuck struct {
 
 // Outcome returns what came of the steps that were taken.
 func (w *World) Outcome() *Outcome {
-	out := &Outcome{Evicted: w.evicted, Growth: w.growth(), WorkloadOf: w.workloadOf, Stuck: w.stuck, Assumptions: slices.Sorted(maps.Keys(w.assumptions))}
+	out := &Outcome{Evicted: w.evicted, Growth: w.growth(), WorkloadOf: w.WorkloadOf, Stuck: w.stuck, Assumptions: slices.Sorted(maps.Keys(w.assumptions))}
 	for _, node := range w.sortedNodes() {
 		if _, grown := w.grown[node.Name]; !grown {
 			out.Nodes = append(out.Nodes, node)
@@ -94,7 +94,7 @@ func (w *World) Outcome() *Outcome {
 	}
 	for name, pod := range w.before {
 		if _, there := w.pods[name]; !there && w.ownerOf(pod) == nil {
-			out.Pods = append(out.Pods, Pod{Pod: pod, Workload: w.workloadOf(pod), Before: pod.Spec.NodeName, Verdict: Gone})
+			out.Pods = append(out.Pods, Pod{Pod: pod, Workload: w.WorkloadOf(pod), Before: pod.Spec.NodeName, Verdict: Gone})
 		}
 	}
 	slices.SortStableFunc(out.Pods, func(a, b Pod) int { return strings.Compare(keyOf(a.Pod).String(), keyOf(b.Pod).String()) })
@@ -103,7 +103,7 @@ func (w *World) Outcome() *Outcome {
 
 // pod says what became of the pod.
 func (w *World) pod(name podName, pod *corev1.Pod) Pod {
-	p := Pod{Pod: pod, Workload: w.workloadOf(pod), After: pod.Spec.NodeName}
+	p := Pod{Pod: pod, Workload: w.WorkloadOf(pod), After: pod.Spec.NodeName}
 	if before := w.before[name]; before != nil && before.UID == pod.UID {
 		p.Before = before.Spec.NodeName
 	} else {

@@ -62,9 +62,9 @@ func (w *World) ownerOf(pod *corev1.Pod) *owner {
 	return w.owners[c.UID]
 }
 
-// workloadOf names the workload that the pod belongs to: the pod itself if it is
+// WorkloadOf names the workload that the pod belongs to: the pod itself if it is
 // nobody's.
-func (w *World) workloadOf(pod *corev1.Pod) Ref {
+func (w *World) WorkloadOf(pod *corev1.Pod) Ref {
 	if o := w.ownerOf(pod); o != nil {
 		return o.root().ref()
 	}

@@ -246,7 +246,7 @@ func (w *World) drain(ctx context.Context, node string) error {
 	}
 	for _, pod := range w.on(node) {
 		if budget := w.forbids(pod); budget != nil && !isMirror(pod) {
-			w.stuck = append(w.stuck, Stuck{Workload: w.workloadOf(pod), At: pod.Name, Budget: budget.Name, Node: node})
+			w.stuck = append(w.stuck, Stuck{Workload: w.WorkloadOf(pod), At: pod.Name, Budget: budget.Name, Node: node})
 		}
 	}
 	return nil

@@ -278,6 +278,15 @@ func (w *World) Pod(namespace, name string) (*corev1.Pod, bool) {
 	return w.engine.Pod(podName{Namespace: namespace, Name: name})
 }
 
+// Became says what has become of the pod, and false if there is none.
+func (w *World) Became(namespace, name string) (Pod, bool) {
+	pod, ok := w.Pod(namespace, name)
+	if !ok {
+		return Pod{}, false
+	}
+	return w.pod(keyOf(pod), pod), true
+}
+
 // Serves reports whether a scheduler serves the name.
 func (w *World) Serves(scheduler string) bool { return w.serves[scheduler] }
 
@@ -288,5 +297,5 @@ func (w *World) SchedulerNames() []string { return slices.Sorted(maps.Keys(w.ser
 func Owners(s *snapshot.Snapshot) func(*corev1.Pod) Ref {
 	w := &World{owners: map[types.UID]*owner{}, byRef: map[Ref]*owner{}}
 	w.loadOwners(s)
-	return w.workloadOf
+	return w.WorkloadOf
 }

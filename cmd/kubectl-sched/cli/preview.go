@@ -48,7 +48,7 @@ func (a *app) snapshotFrom(ctx context.Context, from snapshotSource, config *gen
 // already.
 func (a *app) previewOf(ctx context.Context, p *pipeline, s *snapshot.Snapshot, policies bool) (*preview.Request, *poolMap, error) {
 	request := &preview.Request{Snapshot: s}
-	pools := &poolMap{of: map[string]string{}}
+	pools := &poolMap{of: preview.Pools{}}
 	if !policies {
 		return request, pools, nil
 	}
@@ -83,7 +83,7 @@ func (a *app) previewOf(ctx context.Context, p *pipeline, s *snapshot.Snapshot, 
 
 // poolMap know the pool of each node.
 type poolMap struct {
-	of    map[string]string
+	of    preview.Pools
 	grows map[string]bool // pools whose nodes somebody makes
 }
 
@@ -108,14 +108,11 @@ func (p *poolMap) read(placement *policy.Placement, s *snapshot.Snapshot) {
 	}
 }
 
-// pool is that of the node.
-func (p *poolMap) pool(n *corev1.Node) string { return cmp.Or(p.of[n.Name], snapshot.PoolOf(n)) }
-
 // names are those of the pools that nodes of the snapshot are in, sorted.
 func (p *poolMap) names(s *snapshot.Snapshot) []string {
 	names := map[string]bool{}
 	for _, n := range s.Nodes {
-		if pool := p.pool(n); pool != "" {
+		if pool := p.of.Of(n); pool != "" {
 			names[pool] = true
 		}
 	}
@@ -125,7 +122,7 @@ func (p *poolMap) names(s *snapshot.Snapshot) []string {
 // template is a node of the pool, the first by name; nil if there is none.
 func (p *poolMap) template(s *snapshot.Snapshot, pool string) *corev1.Node {
 	for _, n := range s.Nodes {
-		if p.pool(n) == pool {
+		if p.of.Of(n) == pool {
 			return n
 		}
 	}
@@ -164,7 +161,7 @@ func (p *poolMap) labelled(s *snapshot.Snapshot, said string) ([]string, error) 
 	for _, n := range s.Nodes {
 		has := n.Labels[cmp.Or(shortKeys[key], key)]
 		if key == "pool" {
-			has = p.pool(n)
+			has = p.of.Of(n)
 		}
 		if has == value {
 			nodes = append(nodes, n.Name)

@@ -127,13 +127,14 @@ func (o *simulateOptions) Run(ctx context.Context) error {
 	if err != nil && !interrupted {
 		return err
 	}
-	if err := report.Placement(o.app.Out, o.format, result, pools.of, o.app.reportOptions(o.app.Out)); err != nil {
+	summary := result.Summarize(pools.of)
+	if err := report.Placement(o.app.Out, o.format, result, summary, pools.of, o.app.reportOptions(o.app.Out)); err != nil {
 		return err
 	}
 	if interrupted {
 		return fmt.Errorf("the simulation was interrupted; what is above is what was known by then: %w", err)
 	}
-	n := result.Summarize(pools.of).Pods()
+	n := summary.Pods()
 	if o.failOn && n.Waiting > 0 || o.failOnMoves && n.Moved+n.Restarted > 0 {
 		return exitError{code: exitFindings}
 	}
