@@ -47,6 +47,9 @@ func CompileContext(ctx context.Context, r Request) (*Plan, diag.Findings) {
 	if err := c.ended(); err != nil {
 		c.report(finding{rule: "compile/interrupted", message: fmt.Sprintf("compiling was interrupted: %v", err)})
 	}
+	if c.Incomplete {
+		c.findings = whateverElse(c.findings)
+	}
 	return c.plan, joinSubjects(c.findings.Sort())
 }
 

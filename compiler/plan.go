@@ -33,6 +33,10 @@ type Request struct {
 	WithPlaced bool
 	// Now decides which exceptions have expired.
 	Now time.Time
+	// Incomplete says that policies or workloads are missing, because they have
+	// errors of their own. Then only what is wrong whatever they say is reported,
+	// and the Plan is of no use.
+	Incomplete bool
 }
 
 // Plan is what the policies come to on one cluster. Its lists are ordered:

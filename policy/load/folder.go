@@ -60,6 +60,10 @@ type object struct {
 	// nothing of that name: a pattern over the whole section, say.
 	suspect  diag.Range
 	findings diag.Findings
+	// overrides are the policies that it overrides, if it has errors and they can
+	// be told all the same.
+	overrides        []string
+	overridesUnknown bool
 }
 
 // result is what evaluating one folder came to.
@@ -324,17 +328,16 @@ func (ev *evaluation) object(s section, name string, v cue.Value) *object {
 	if err := v.Validate(cue.Concrete(true), cue.Final()); err != nil {
 		o.findings = append(o.findings, ev.objectFindings(o, v, sh, err)...)
 		o.findings = dedupe(o.findings)
-		return o
+	} else if !o.findings.HasErrors() {
+		if o.json, err = v.MarshalJSON(); err != nil {
+			o.json = nil
+			o.findings = append(o.findings, ev.valueFindings(o, path, err)...)
+		}
 	}
-	if o.findings.HasErrors() {
-		return o
+	if o.json == nil && s == policiesSection {
+		names, known := overridesOf(v)
+		o.overrides, o.overridesUnknown = names, !known
 	}
-	data, err := v.MarshalJSON()
-	if err != nil {
-		o.findings = append(o.findings, ev.valueFindings(o, path, err)...)
-		return o
-	}
-	o.json = data
 	return o
 }
 

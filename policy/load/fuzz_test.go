@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -64,8 +65,15 @@ func FuzzEvaluate(f *testing.F) {
 		write(t, filepath.Join(dir, "placement", "a.cue"), data)
 		o := load.Options{Dir: dir, Paths: []string{"placement"}}
 		p, findings := evaluate(context.Background(), o)
-		if (p == nil) != findings.HasErrors() {
-			t.Errorf("got %v with findings %v", p, findings)
+		if p == nil && !findings.HasErrors() {
+			t.Error("no placement, and no error")
+		}
+		if p != nil {
+			for _, pol := range p.Policies {
+				if slices.ContainsFunc(findings, func(f diag.Finding) bool { return f.Severity == diag.Error && f.Policy == pol.Name }) {
+					t.Errorf("policy %q has errors and is judged: %v", pol.Name, findings)
+				}
+			}
 		}
 		for _, finding := range findings {
 			if finding.Rule == "input/isolation" || finding.Rule == "input/evaluator" || finding.Rule == "policy/decode" {

@@ -39,8 +39,10 @@ type Options struct {
 // MaxFile is how many bytes one file may have.
 const MaxFile = 16 << 20
 
-// Evaluate loads the folders and returns what they say together. The Placement
-// is nil if any finding is an error. The findings are sorted. A cancelled ctx
+// Evaluate loads the folders and returns what they say together. If a finding is
+// an error, the Placement is what can be judged in spite of it, to look for more
+// findings and for nothing else; it is nil if that is nothing. The findings are
+// sorted. A cancelled ctx
 // ends the work between two folders, not within one.
 func Evaluate(ctx context.Context, o Options) (*policy.Placement, diag.Findings) {
 	return evaluate(ctx, o, func(string, bool) {})
@@ -89,10 +91,10 @@ func evaluate(ctx context.Context, o Options, progress func(folder string, begin
 
 	placement, fs := merge(results)
 	findings = append(findings, fs...)
-	findings = append(findings, validate(placement)...)
-	findings = findings.Sort()
+	v := validate(placement)
+	findings = append(findings, v.findings...).Sort()
 	if findings.HasErrors() {
-		return nil, findings
+		return v.sound(findings), findings
 	}
 	return placement.Placement, slices.Clip(findings)
 }

@@ -19,6 +19,10 @@ import (
 type merged struct {
 	*policy.Placement
 	broken map[section][]string
+	// overrides are those of the policies that could not be decoded, and
+	// overridesUnknown that there are some whose overrides cannot be told.
+	overrides        map[string][]string
+	overridesUnknown bool
 }
 
 // ownedObject is an object as the folder that owns it has it.
@@ -30,7 +34,7 @@ type ownedObject struct {
 // merge puts the folders' objects together. An object belongs to the topmost
 // folder whose files declare it; the folders below may use it and not change it.
 func merge(results []*result) (*merged, diag.Findings) {
-	m := &merged{Placement: &policy.Placement{}, broken: map[section][]string{}}
+	m := &merged{Placement: &policy.Placement{}, broken: map[section][]string{}, overrides: map[string][]string{}}
 	byFolder := map[*folder]*result{}
 	for _, r := range results {
 		byFolder[r.folder] = r
@@ -120,6 +124,8 @@ func sameJSON(a, b []byte) bool {
 func (m *merged) add(o ownedObject) diag.Findings {
 	if o.json == nil {
 		m.broken[o.section] = append(m.broken[o.section], o.name)
+		m.overrides[o.name] = append(m.overrides[o.name], o.overrides...)
+		m.overridesUnknown = m.overridesUnknown || o.overridesUnknown
 		return nil
 	}
 	var err error

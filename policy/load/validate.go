@@ -14,8 +14,8 @@ import (
 
 // validate checks what the schema cannot say: names that refer to something,
 // the syntax of Kubernetes' own names, and fields that make no sense together.
-func validate(m *merged) diag.Findings {
-	v := &validator{merged: m}
+func validate(m *merged) *validator {
+	v := &validator{merged: m, pools: map[labels][]string{}}
 	for i := range m.Clusters {
 		v.cluster(&m.Clusters[i])
 	}
@@ -31,13 +31,15 @@ func validate(m *merged) diag.Findings {
 	}
 	v.layers()
 	v.priorityClasses()
-	return v.findings
+	return v
 }
 
 // validator collects the findings about one Placement.
 type validator struct {
 	*merged
 	findings diag.Findings
+	// pools are the pools that each object speaks of.
+	pools map[labels][]string
 }
 
 // subject is what a check speaks of: its positions, and how findings name it.

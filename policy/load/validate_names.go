@@ -173,6 +173,8 @@ func (s subject) nodeTerm(at []string, t policy.NodeTerm) {
 
 // poolName checks that a pool exists, and returns it or nil.
 func (s subject) poolName(at []string, name string) *policy.Pool {
+	self := labels{s.policy, s.name}
+	s.v.pools[self] = append(s.v.pools[self], name)
 	if p := s.v.Pool(name); p != nil {
 		return p
 	}

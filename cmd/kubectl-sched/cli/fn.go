@@ -127,6 +127,7 @@ func (o *fnOptions) process(ctx context.Context, list *framework.ResourceList) e
 	}
 	items, fs := readItems(list.Items, placement, config.Spec.Namespace)
 	findings = append(findings, fs...)
+	p.incomplete = findings.HasErrors()
 	plan, fs, err := o.plan(ctx, p, placement, items.workloads)
 	if err != nil {
 		return err

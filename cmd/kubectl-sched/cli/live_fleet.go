@@ -27,7 +27,7 @@ type liveVerb struct {
 // the other, and does the verb's work there.
 func (p *pipeline) inEach(ctx context.Context, set apply.Set, verb liveVerb) error {
 	placement, findings := p.loadPlacement(ctx)
-	if placement == nil {
+	if findings.HasErrors() {
 		return p.app.stop(findings, nil)
 	}
 	targets, err := p.liveTargets(placement)

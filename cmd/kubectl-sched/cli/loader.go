@@ -9,7 +9,7 @@ import (
 	"github.com/kubectl-sched/kubectl-sched/policy/load"
 )
 
-// loader evaluates policies. The placement is nil if any finding is an Error.
+// loader evaluates policies, as load.Evaluate does.
 type loader func(context.Context, policyOptions) (*policy.Placement, diag.Findings)
 
 // isolated evaluates the policies in a child process that can be killed: this

@@ -96,6 +96,8 @@ type pipeline struct {
 	// judge looks at each compilation and what came of it; may be nil.
 	judge func(compiler.Request, *compiler.Plan) diag.Findings
 
+	// incomplete says that policies or workloads have errors and are missing.
+	incomplete bool
 	// set is what readWorkloads read, for those who write manifests back.
 	set *workload.Set
 	// clients are the connections made so far, by kubeconfig context.
@@ -122,13 +124,10 @@ type clusterPlan struct {
 // Name returns the names of the clusters as a heading, empty for none.
 func (c clusterPlan) Name() string { return strings.Join(c.Clusters, ", ") }
 
-// loadPlacement evaluates the policies. The placement is nil if they have
-// errors.
+// loadPlacement evaluates the policies. If they have errors, the placement is
+// what can be judged all the same, and may be nil; see load.Evaluate.
 func (p *pipeline) loadPlacement(ctx context.Context) (*policy.Placement, diag.Findings) {
 	placement, findings := p.app.load(ctx, p.policies)
-	if findings.HasErrors() {
-		return nil, findings
-	}
 	p.placement = placement
 	return placement, findings
 }

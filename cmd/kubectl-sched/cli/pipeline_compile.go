@@ -12,7 +12,8 @@ import (
 
 // compilePlans loads, reads and compiles for every targeted cluster. Clusters
 // that come out the same share one entry. With an Error among the findings the
-// plans are incomplete and nothing may be written.
+// plans are incomplete and nothing may be written. What has errors does not keep
+// the rest from being compiled, so that one run finds all there is to mend.
 //
 // A policy that matches no workload in any of the clusters is a Warning.
 func (p *pipeline) compilePlans(ctx context.Context) ([]clusterPlan, diag.Findings, error) {
@@ -26,7 +27,9 @@ func (p *pipeline) compilePlans(ctx context.Context) ([]clusterPlan, diag.Findin
 	}
 	set, fs := p.readWorkloads(ctx, placement)
 	findings = append(findings, fs...)
-	if fs.HasErrors() {
+	unread := fs.HasErrors()
+	p.incomplete = findings.HasErrors()
+	if p.incomplete && p.live {
 		return nil, findings.Sort(), nil
 	}
 	p.workloads = set.Workloads
@@ -47,7 +50,7 @@ func (p *pipeline) compilePlans(ctx context.Context) ([]clusterPlan, diag.Findin
 			plans = append(plans, clusterPlan{Clusters: nameOf(target), Plan: plan, Surface: p.surfaceOf(target, policy.SurfaceRender), Workloads: workloads})
 		}
 	}
-	if p.live || p.manifests.given() {
+	if p.live || p.manifests.given() && !unread {
 		findings = append(findings, unmatched(placement, plans, p.extentOf())...)
 	}
 	return collapse(plans), findings.Sort(), ctx.Err()
@@ -69,9 +72,10 @@ func (p *pipeline) compileFor(ctx context.Context, placement *policy.Placement, 
 		WithPlaced:   p.explained != "",
 		Installing:   p.installing,
 		Now:          p.app.now(),
+		Incomplete:   p.incomplete,
 	}
 	plan, fs := compiler.CompileContext(ctx, request)
-	if p.judge != nil && ctx.Err() == nil {
+	if p.judge != nil && !p.incomplete && ctx.Err() == nil {
 		fs = append(fs, p.judge(request, plan)...)
 	}
 	return plan, append(findings, fs...)
