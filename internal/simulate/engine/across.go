@@ -8,7 +8,6 @@ import (
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	fwk "k8s.io/kube-scheduler/framework"
 	config "k8s.io/kubernetes/pkg/scheduler/apis/config"
-	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/interpodaffinity"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
@@ -60,42 +59,46 @@ func newAcross(ctx context.Context, name string, p config.KubeSchedulerProfile, 
 	return p2, nil
 }
 
-// filter adds to the statuses of nodes what the plugin says of them. A node that a
-// plugin before it has rejected already is not asked about.
-func (a *acrossPlugin) filter(ctx context.Context, c *chooser, pod *corev1.Pod, thin *thin, order map[string]int, statuses []*fwk.Status) (fwk.CycleState, error) {
-	state := framework.NewCycleState()
+// preFilter reports whether the plugin has a say of where the pod fits.
+func (a *acrossPlugin) preFilter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, thin *thin) (bool, error) {
 	if !a.filters {
-		return state, nil
+		return false, nil
 	}
 	_, status := a.PreFilter(ctx, state, pod, thin.nodes)
-	switch {
-	case status.IsSkip():
-		return state, nil
-	case !status.IsSuccess():
-		return state, fmt.Errorf("running PreFilter plugin %q: %w", a.name, status.AsError())
+	if !status.IsSuccess() && !status.IsSkip() {
+		return false, fmt.Errorf("running PreFilter plugin %q: %w", a.name, status.AsError())
 	}
-	c.each(len(statuses), func(i int) {
-		if before := statuses[i]; before != nil && order[before.Plugin()] < a.filterOrder {
-			return
-		}
-		if status := a.Filter(ctx, state, pod, thin.nodes[i]); !status.IsSuccess() {
-			status.SetPlugin(a.name)
-			statuses[i] = status
-		}
-	})
-	return state, nil
+	return status.IsSuccess(), nil
 }
 
-// score returns the weighted points of the feasible nodes, by their place in the
-// list; nil where the plugin skips the pod.
-func (a *acrossPlugin) score(ctx context.Context, c *chooser, state fwk.CycleState, pod *corev1.Pod, thin *thin, at []int) ([]int64, error) {
+// filter adds to the statuses of the class what the plugin says of the nodes. A node
+// that a plugin before it has rejected already is not asked about.
+func (a *acrossPlugin) filter(ctx context.Context, c *chooser, state fwk.CycleState, pod *corev1.Pod, cl *class) {
+	asked, as := c.scratch.apart(len(cl.nodes), cl, func(i int) (int, bool) {
+		before := cl.statuses[i]
+		return i, before.IsSuccess() || cl.profile.filterOrder[before.Plugin()] >= a.filterOrder
+	})
+	c.each(len(asked), func(n int) {
+		status := a.Filter(ctx, state, pod, cl.thin.nodes[asked[n]])
+		if !status.IsSuccess() {
+			status.SetPlugin(a.name)
+		}
+		c.scratch.answers[n] = status
+	})
+	for i, n := range as {
+		if n >= 0 && !c.scratch.answers[n].IsSuccess() {
+			cl.statuses[i] = c.scratch.answers[n]
+		}
+	}
+}
+
+// score returns the weighted points of the nodes that are fit for the class, by the
+// order of cl.fit; nil where the plugin skips the pod.
+func (a *acrossPlugin) score(ctx context.Context, c *chooser, state fwk.CycleState, pod *corev1.Pod, cl *class) ([]int64, error) {
 	if !a.scores {
 		return nil, nil
 	}
-	nodes := make([]fwk.NodeInfo, len(at))
-	for n, i := range at {
-		nodes[n] = thin.nodes[i]
-	}
+	nodes := cl.thinNodes()
 	status := a.PreScore(ctx, state, pod, nodes)
 	switch {
 	case status.IsSkip():
@@ -103,36 +106,36 @@ func (a *acrossPlugin) score(ctx context.Context, c *chooser, state fwk.CycleSta
 	case !status.IsSuccess():
 		return nil, fmt.Errorf("running PreScore plugin %q: %w", a.name, status.AsError())
 	}
-	scores := make(fwk.NodeScoreList, len(at))
-	failed := make([]*fwk.Status, len(at))
-	c.each(len(at), func(n int) {
-		scores[n].Name = nodes[n].Node().Name
-		scores[n].Score, failed[n] = a.Score(ctx, state, pod, nodes[n])
+	asked, as := c.scratch.apart(len(nodes), cl, func(n int) (int, bool) { return cl.fit.at[n], true })
+	raw := resized(&c.scratch.raw, len(asked))
+	c.each(len(asked), func(k int) {
+		raw[k], c.scratch.answers[k] = a.Score(ctx, state, pod, nodes[asked[k]])
 	})
-	for _, status := range failed {
+	for _, status := range c.scratch.answers[:len(asked)] {
 		if !status.IsSuccess() {
 			return nil, fmt.Errorf("running Score plugin %q: %w", a.name, status.AsError())
 		}
 	}
-	return normalized(ctx, a.ScorePlugin(), a.name, a.weight, state, pod, scores)
+	scores := resized(&c.scratch.list, len(nodes))
+	for n, k := range as {
+		scores[n] = fwk.NodeScore{Name: cl.names[cl.fit.at[n]], Score: raw[k]}
+	}
+	points := c.scratch.pointsOf(a.name, len(nodes))
+	return points, normalized(ctx, a.plugin, a.name, a.weight, state, pod, scores, points)
 }
 
-// ScorePlugin returns the plugin as one that scores.
-func (a *acrossPlugin) ScorePlugin() fwk.ScorePlugin { return a.plugin }
-
-// normalized returns the points of the plugin for the raw scores, weighted.
-func normalized(ctx context.Context, p fwk.ScorePlugin, name string, weight int64, state fwk.CycleState, pod *corev1.Pod, scores fwk.NodeScoreList) ([]int64, error) {
+// normalized writes the points of the plugin for the raw scores, weighted.
+func normalized(ctx context.Context, p fwk.ScorePlugin, name string, weight int64, state fwk.CycleState, pod *corev1.Pod, scores fwk.NodeScoreList, points []int64) error {
 	if e := p.ScoreExtensions(); e != nil {
 		if status := e.NormalizeScore(ctx, state, pod, scores); !status.IsSuccess() {
-			return nil, fmt.Errorf("running NormalizeScore of plugin %q: %w", name, status.AsError())
+			return fmt.Errorf("running NormalizeScore of plugin %q: %w", name, status.AsError())
 		}
 	}
-	points := make([]int64, len(scores))
 	for i, s := range scores {
 		if s.Score < fwk.MinScore || s.Score > fwk.MaxScore {
-			return nil, fmt.Errorf("plugin %q gives node %s the score %d, which is not from %d to %d", name, s.Name, s.Score, fwk.MinScore, fwk.MaxScore)
+			return fmt.Errorf("plugin %q gives node %s the score %d, which is not from %d to %d", name, s.Name, s.Score, fwk.MinScore, fwk.MaxScore)
 		}
 		points[i] = s.Score * weight
 	}
-	return points, nil
+	return nil
 }

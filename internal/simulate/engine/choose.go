@@ -34,6 +34,7 @@ type chooser struct {
 
 	// fast is nil where each pod is looked at by itself.
 	*fast
+	scratch scratch
 }
 
 func newChooser(snapshot *cache.Snapshot, seed seed, workers int) *chooser {

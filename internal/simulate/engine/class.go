@@ -5,172 +5,207 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
 
 // class remembers, for pods that are equal to the scheduler, what the plugins said
 // of each node, until the node changes. Nodes are known by their place in the
-// snapshot's list.
+// layout.
 type class struct {
 	profile   *fastProfile
 	relevance *relevance
 	*layout
-	// seen is how much of the log of trials the class has taken in.
-	seen int
+	// seen is how much of the layout's log the class has taken in; behind says that
+	// it knows nothing yet.
+	seen   int
+	behind bool
+	// used is when the class was last asked.
+	used int
 
-	// Of the node-local plugins: the verdict on each node as of its generation.
-	generations []int64
-	verdicts    []*fwk.Status
-	// statuses are the verdicts of all plugins, made anew for each pod.
-	statuses []*fwk.Status
+	// verdicts are those of the node-local plugins, statuses those of all plugins for
+	// the pod of now.
+	verdicts, statuses []*fwk.Status
+
+	// fit are the nodes that were fit last, and local says that this followed from
+	// the verdicts alone.
+	fit   fitNodes
+	local bool
 
 	thin *thin
-
+	// alike says that the nodes of a group are equal to the pods; see groups.
+	alike  bool
 	scores localScores
+}
+
+// fitNodes are the places of nodes that are fit, and the nodes themselves.
+type fitNodes struct {
+	at, spare  []int
+	nodes      []fwk.NodeInfo
+	thin       []fwk.NodeInfo
+	thinIsMade bool
 }
 
 // localScores remembers what the node-local plugins gave the nodes that are fit.
 type localScores struct {
 	active []string // the plugins that do not skip the class
-	// scored is the generation of the node that raw is of; 0 for none.
-	scored []int64
-	raw    [][]int64 // by plugin and node
-	points [][]int64 // by plugin and node: normalised and weighted
-	totals []int64   // by node: the sum of points
-	fit    []bool
+	// scored says of which nodes raw is known, and current that points and totals are
+	// those for the nodes that are fit now.
+	scored  []bool
+	current bool
+	raw     [][]int64 // by plugin and node
+	points  [][]int64 // by plugin and node: normalised and weighted
+	totals  []int64   // by node: the sum of points
 }
 
-func newClass(p *fastProfile, r *relevance, l *layout, seen int) *class {
+func newClass(p *fastProfile, r *relevance, l *layout) *class {
 	n := len(l.nodes)
 	return &class{
-		profile: p, relevance: r, layout: l, seen: seen,
-		generations: make([]int64, n), verdicts: make([]*fwk.Status, n), statuses: make([]*fwk.Status, n),
-		thin:   &thin{nodes: make([]fwk.NodeInfo, n), generations: make([]int64, n), stale: true},
-		scores: localScores{scored: make([]int64, n), totals: make([]int64, n), fit: make([]bool, n)},
+		profile: p, relevance: r, layout: l, behind: true, alike: alike(r.pod, l.nodes),
+		verdicts: make([]*fwk.Status, n),
+		thin:     &thin{nodes: make([]fwk.NodeInfo, n)},
+		scores:   localScores{scored: make([]bool, n), totals: make([]int64, n)},
 	}
 }
 
-// layout is the nodes of a snapshot, and the place of each.
-type layout struct {
-	nodes []fwk.NodeInfo
-	at    map[string]int
-	// numbers are what the seed gives the nodes.
-	numbers []uint64
-	bare    bare
-}
-
-func newLayout(nodes []fwk.NodeInfo, number func(string) uint64) *layout {
-	n := len(nodes)
-	l := &layout{nodes: slices.Clone(nodes), at: make(map[string]int, n), numbers: make([]uint64, n), bare: make(bare, n)}
-	for i, node := range nodes {
-		l.at[node.Node().Name], l.numbers[i] = i, number(node.Node().Name)
-	}
-	return l
-}
-
-// takeIn forgets what the class knows of nodes on which a group was tried. Their
-// generation does not tell: upstream keeps it, because the cache has not changed.
-func (cl *class) takeIn(trials []string) {
-	for _, name := range trials[cl.seen:] {
-		if i, ok := cl.at[name]; ok {
-			cl.generations[i], cl.thin.generations[i], cl.scores.scored[i] = unknown, unknown, unknown
-		}
-	}
-	cl.seen = len(trials)
-}
-
-// unknown is no generation of a NodeInfo.
-const unknown = -1
-
-// filter returns the places of the nodes that the pod fits. The statuses of the
-// others are in cl.statuses. ok is false where the class does not hold for the pod:
-// a plugin that is not node-local has a say. The states are those of the plugins
-// that look across nodes.
-func (cl *class) filter(ctx context.Context, c *chooser, state fwk.CycleState, pod *corev1.Pod) (at []int, states []fwk.CycleState, ok bool, err error) {
+// filter finds the nodes that the pod fits, which are in cl.fit afterwards; the
+// statuses of the others are in cl.statuses. ok is false where the class does not
+// hold for the pod: a plugin that is not node-local has a say. The states are those
+// of the plugins that look across nodes.
+func (cl *class) filter(ctx context.Context, c *chooser, state fwk.CycleState, pod *corev1.Pod) (states []fwk.CycleState, ok bool, err error) {
 	limited, status, _ := cl.profile.twin.RunPreFilterPlugins(ctx, state, pod)
 	if !status.IsSuccess() || !limited.AllNodes() || !state.GetSkipFilterPlugins().HasAll(cl.profile.mustSkipFilter...) {
-		return nil, nil, false, nil
+		return nil, false, nil
 	}
-	var changed []int
-	for i, node := range cl.nodes {
-		if g := node.GetGeneration(); g != cl.generations[i] {
-			cl.generations[i] = g
-			changed = append(changed, i)
-		}
+	sameVerdicts, err := cl.catchUp(ctx, c, state, pod)
+	if err != nil {
+		return nil, false, err
 	}
-	c.each(len(changed), func(n int) {
-		i := changed[n]
-		cl.verdicts[i] = cl.profile.twin.RunFilterPlugins(ctx, state, pod, cl.nodes[i])
-	})
-	for _, i := range changed {
-		if cl.verdicts[i].Code() == fwk.Error {
-			return nil, nil, false, cl.verdicts[i].AsError()
-		}
-	}
-	copy(cl.statuses, cl.verdicts)
-	if len(cl.profile.across) > 0 {
-		if err := cl.updateThin(c); err != nil {
-			return nil, nil, false, err
-		}
-	}
+	cl.statuses, cl.profile.handle.now = cl.verdicts, cl.thin
+	local := true
 	for _, a := range cl.profile.across {
-		s, err := a.filter(ctx, c, pod, cl.thin, cl.profile.filterOrder, cl.statuses)
-		if err != nil {
-			return nil, nil, false, err
-		}
+		s := framework.NewCycleState()
 		states = append(states, s)
-	}
-	for i, status := range cl.statuses {
-		if status.IsSuccess() {
-			at = append(at, i)
-		} else if status.Code() == fwk.Error {
-			return nil, nil, false, status.AsError()
+		asked, err := a.preFilter(ctx, s, pod, cl.thin)
+		if err != nil {
+			return nil, false, err
 		}
-	}
-	return at, states, true, nil
-}
-
-// updateThin brings the thin nodes up to date, and makes them those that the
-// plugins across nodes look at.
-func (cl *class) updateThin(c *chooser) error {
-	for i, node := range cl.nodes {
-		if node.GetGeneration() == cl.thin.generations[i] {
+		if !asked {
 			continue
 		}
-		if err := cl.thin.update(i, node, cl.bare, c.kinds, cl.relevance); err != nil {
-			return err
+		if local {
+			local, cl.statuses = false, c.statusesOf(cl.verdicts)
 		}
+		a.filter(ctx, c, s, pod, cl)
 	}
-	cl.thin.refresh()
-	cl.profile.handle.now = cl.thin
-	return nil
+	if local && cl.local && sameVerdicts {
+		return states, true, nil
+	}
+	cl.local = local
+	same, err := cl.fit.find(cl.statuses, cl.nodes)
+	cl.scores.current = cl.scores.current && same
+	return states, err == nil, err
 }
 
-// score returns the totals of the nodes at the places, and the points of each
-// plugin by the same order. ok is false where the class does not hold for the pod.
-func (cl *class) score(ctx context.Context, c *chooser, state fwk.CycleState, states []fwk.CycleState, pod *corev1.Pod, at []int) (totals []int64, points map[string][]int64, ok bool, err error) {
-	feasible := make([]fwk.NodeInfo, len(at))
-	for n, i := range at {
-		feasible[n] = cl.nodes[i]
+// catchUp looks anew at the nodes that have changed, and reports whether the
+// verdicts come to the same set of nodes.
+func (cl *class) catchUp(ctx context.Context, c *chooser, state fwk.CycleState, pod *corev1.Pod) (same bool, err error) {
+	changed := cl.changedSince(cl.seen)
+	if cl.behind {
+		changed = cl.everywhere()
 	}
-	if status := cl.profile.twin.RunPreScorePlugins(ctx, state, pod, feasible); !status.IsSuccess() {
+	verdicts := make([]*fwk.Status, len(changed))
+	c.each(len(changed), func(n int) {
+		verdicts[n] = cl.profile.twin.RunFilterPlugins(ctx, state, pod, cl.nodes[changed[n]])
+	})
+	same = !cl.behind
+	for n, i := range changed {
+		if verdicts[n].Code() == fwk.Error {
+			return false, verdicts[n].AsError()
+		}
+		same = same && verdicts[n].IsSuccess() == cl.verdicts[i].IsSuccess()
+		cl.verdicts[i], cl.scores.scored[i] = verdicts[n], false
+	}
+	if len(cl.profile.across) > 0 {
+		for _, i := range changed {
+			if err := cl.thin.update(i, cl.nodes[i], cl.bare, c.kinds, cl.relevance); err != nil {
+				return false, err
+			}
+			cl.fit.changed(i, cl.thin.nodes[i])
+		}
+		cl.thin.refresh()
+	}
+	cl.seen, cl.behind = len(cl.log), false
+	return same, nil
+}
+
+// find finds the nodes whose status is success, and reports whether they are those
+// from before. The error is that of a plugin.
+func (f *fitNodes) find(statuses []*fwk.Status, nodes []fwk.NodeInfo) (same bool, err error) {
+	next := slices.Grow(f.spare[:0], len(statuses))
+	for i, status := range statuses {
+		if status.IsSuccess() {
+			next = append(next, i)
+		} else if status.Code() == fwk.Error {
+			return false, status.AsError()
+		}
+	}
+	if slices.Equal(next, f.at) {
+		f.spare = next
+		return true, nil
+	}
+	f.at, f.spare, f.thinIsMade = next, f.at, false
+	f.nodes = f.nodes[:0]
+	for _, i := range next {
+		f.nodes = append(f.nodes, nodes[i])
+	}
+	return false, nil
+}
+
+// changed takes in that the node at place i has another thin node.
+func (f *fitNodes) changed(i int, thin fwk.NodeInfo) {
+	if !f.thinIsMade {
+		return
+	}
+	if n, ok := slices.BinarySearch(f.at, i); ok {
+		f.thin[n] = thin
+	}
+}
+
+// thinNodes returns the thin nodes of those that are fit.
+func (cl *class) thinNodes() []fwk.NodeInfo {
+	f := &cl.fit
+	if !f.thinIsMade {
+		f.thin, f.thinIsMade = f.thin[:0], true
+		for _, i := range f.at {
+			f.thin = append(f.thin, cl.thin.nodes[i])
+		}
+	}
+	return f.thin
+}
+
+// score returns the totals of the nodes that are fit, and the points of each plugin
+// that looks across nodes, both by the order of cl.fit and until the next call. ok
+// is false where the class does not hold for the pod.
+func (cl *class) score(ctx context.Context, c *chooser, state fwk.CycleState, states []fwk.CycleState, pod *corev1.Pod) (totals []int64, points map[string][]int64, ok bool, err error) {
+	if status := cl.profile.twin.RunPreScorePlugins(ctx, state, pod, cl.fit.nodes); !status.IsSuccess() {
 		return nil, nil, false, status.AsError()
 	}
 	skipped := state.GetSkipScorePlugins()
 	if !skipped.HasAll(cl.profile.mustSkipScore...) {
 		return nil, nil, false, nil
 	}
-	if err := cl.updateScores(ctx, c, state, pod, at); err != nil {
+	if err := cl.updateScores(ctx, c, state, pod); err != nil {
 		return nil, nil, false, err
 	}
-	totals = make([]int64, len(at))
-	for n, i := range at {
+	totals = resized(&c.scratch.totals, len(cl.fit.at))
+	for n, i := range cl.fit.at {
 		totals[n] = cl.scores.totals[i]
 	}
 	points = map[string][]int64{}
 	for k, a := range cl.profile.across {
-		across, err := a.score(ctx, c, states[k], pod, cl.thin, at)
+		across, err := a.score(ctx, c, states[k], pod, cl)
 		if err != nil {
 			return nil, nil, false, err
 		}
@@ -185,36 +220,24 @@ func (cl *class) score(ctx context.Context, c *chooser, state fwk.CycleState, st
 	return totals, points, true, nil
 }
 
-// updateScores brings what the node-local plugins give the nodes at the places up
-// to date.
-func (cl *class) updateScores(ctx context.Context, c *chooser, state fwk.CycleState, pod *corev1.Pod, at []int) error {
-	s := &cl.scores
-	skipped := state.GetSkipScorePlugins()
-	var active []string
-	var place []int // of each active plugin among those that give scores
-	running := 0
-	for _, name := range cl.profile.localScores {
-		if skipped.Has(name) {
-			continue
-		}
-		if cl.profile.scorers[name] != nil {
-			active, place = append(active, name), append(place, running)
-		}
-		running++
-	}
+// updateScores brings what the node-local plugins give the nodes that are fit up to
+// date.
+func (cl *class) updateScores(ctx context.Context, c *chooser, state fwk.CycleState, pod *corev1.Pod) error {
+	s, at := &cl.scores, cl.fit.at
+	active, place := cl.activeScorers(state.GetSkipScorePlugins())
 	if !slices.Equal(active, s.active) {
 		s.active, s.raw, s.points = active, matrix(len(active), len(cl.nodes)), matrix(len(active), len(cl.nodes))
 		clear(s.scored)
+		s.current = false
 	}
-	sameFit := s.setFit(at)
 	var changed []int
 	for _, i := range at {
-		if s.scored[i] != cl.generations[i] {
-			s.scored[i] = cl.generations[i]
+		if !s.scored[i] {
+			s.scored[i] = true
 			changed = append(changed, i)
 		}
 	}
-	if len(changed) == 0 && sameFit {
+	if len(changed) == 0 && s.current {
 		return nil
 	}
 	raws := make([][]fwk.PluginScore, len(changed))
@@ -233,57 +256,67 @@ func (cl *class) updateScores(ctx context.Context, c *chooser, state fwk.CycleSt
 			}
 		}
 	}
+	// Where no plugin's points follow from other nodes, those of the rest are right.
+	affected := changed
+	if !s.current {
+		affected = at
+	}
 	for k, name := range active {
 		p := cl.profile.scorers[name]
 		switch {
-		case p.normalizes && (differs[k] || !sameFit):
-			if err := s.normalize(ctx, p, k, state, pod, cl.nodes, at); err != nil {
+		case p.normalizes && (differs[k] || !s.current):
+			if err := cl.normalize(ctx, c, p, k, state, pod); err != nil {
 				return err
 			}
+			affected = at
 		case !p.normalizes:
 			for _, i := range changed {
 				s.points[k][i] = s.raw[k][i] * p.weight
 			}
 		}
 	}
-	for _, i := range at {
+	for _, i := range affected {
 		total := int64(0)
 		for k := range s.points {
 			total += s.points[k][i]
 		}
 		s.totals[i] = total
 	}
+	s.current = true
 	return nil
 }
 
-// normalize makes points of the raw scores of one plugin.
-func (s *localScores) normalize(ctx context.Context, p *scorer, k int, state fwk.CycleState, pod *corev1.Pod, nodes []fwk.NodeInfo, at []int) error {
-	list := make(fwk.NodeScoreList, len(at))
-	for n, i := range at {
-		list[n] = fwk.NodeScore{Name: nodes[i].Node().Name, Score: s.raw[k][i]}
+// activeScorers returns the node-local plugins that give scores, and the place of
+// each among all that do.
+func (cl *class) activeScorers(skipped sets.Set[string]) (active []string, place []int) {
+	running := 0
+	for _, name := range cl.profile.localScores {
+		if skipped.Has(name) {
+			continue
+		}
+		if cl.profile.scorers[name] != nil {
+			active, place = append(active, name), append(place, running)
+		}
+		running++
 	}
-	points, err := normalized(ctx, p.plugin, p.name, p.weight, state, pod, list)
-	if err != nil {
+	return active, place
+}
+
+// normalize makes points of the raw scores of one plugin.
+func (cl *class) normalize(ctx context.Context, c *chooser, p *scorer, k int, state fwk.CycleState, pod *corev1.Pod) error {
+	s, at := &cl.scores, cl.fit.at
+	list := resized(&c.scratch.list, len(at))
+	for n, i := range at {
+		list[n] = fwk.NodeScore{Name: cl.names[i], Score: s.raw[k][i]}
+	}
+	points := resized(&c.scratch.points, len(at))
+	if err := normalized(ctx, p.plugin, p.name, p.weight, state, pod, list, points); err != nil {
 		return err
 	}
 	for n, i := range at {
 		s.points[k][i] = points[n]
 	}
 	return nil
-}
-
-// setFit notes which nodes are fit, and reports whether they are those from before.
-func (s *localScores) setFit(at []int) bool {
-	same, next := true, 0
-	for i := range s.fit {
-		fit := next < len(at) && at[next] == i
-		if fit {
-			next++
-		}
-		same = same && fit == s.fit[i]
-		s.fit[i] = fit
-	}
-	return same
 }
 
 func matrix(rows, columns int) [][]int64 {

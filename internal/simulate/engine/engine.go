@@ -155,7 +155,7 @@ func (e *Engine) wire(ctx context.Context, o Options) error {
 		if e.chooser.fast, err = newFast(ctx, e.chooser.number, profiles, e.sched, plugins, e.store.Factory()); err != nil {
 			return err
 		}
-		e.recorder.tried = func(node string) { e.chooser.trials = append(e.chooser.trials, node) }
+		e.recorder.tried = func(node string) { e.chooser.layout.tried(node) }
 	}
 	e.sched.SchedulePod = e.chooser.schedule
 	if o.Decider != nil {

@@ -119,8 +119,8 @@ type fast struct {
 	classes  map[classKey]*class
 	kinds    *kinds
 	layout   *layout
-	// trials are the nodes on which groups were tried, and given up again, in order.
-	trials []string
+	// asked counts how often classes were asked for.
+	asked int
 	// tried are the pods that this cycle has looked at: one that comes twice is
 	// being tried with others taken away.
 	tried     map[types.UID]bool
@@ -178,19 +178,45 @@ func (f *fast) class(pod *corev1.Pod, nodes []fwk.NodeInfo) (*class, error) {
 		f.classes[key] = nil
 		return nil, nil
 	}
-	if !slices.Equal(f.layout.nodes, nodes) {
+	if !f.layout.isOf(nodes) {
 		f.layout = newLayout(nodes, f.number)
 	}
+	f.layout.look()
 	if known == nil || known.layout != f.layout {
 		r, err := newRelevance(pod, f.factory)
 		if err != nil {
 			return nil, err
 		}
-		known = newClass(p, r, f.layout, len(f.trials))
+		f.makeRoom(len(nodes))
+		known = newClass(p, r, f.layout)
 		f.classes[key] = known
 	}
-	known.takeIn(f.trials)
+	f.asked++
+	known.used = f.asked
 	return known, nil
+}
+
+// maxPlaces is of how many nodes all classes together remember something. Each takes
+// about 300 bytes.
+const maxPlaces = 1 << 21
+
+// makeRoom drops the class that was not asked for longest, where another one with n
+// nodes would be too much.
+func (f *fast) makeRoom(n int) {
+	var oldest classKey
+	places, first := n, -1
+	for key, cl := range f.classes {
+		if cl == nil {
+			continue
+		}
+		places += len(cl.nodes)
+		if first < 0 || cl.used < first {
+			oldest, first = key, cl.used
+		}
+	}
+	if places > maxPlaces && first >= 0 {
+		f.classes[oldest] = nil
+	}
 }
 
 // begin begins a scheduling cycle.
@@ -207,6 +233,7 @@ func (f *fast) begin() {
 func (f *fast) forget() {
 	if f != nil {
 		clear(f.classes)
+		f.layout = &layout{}
 	}
 }
 
@@ -232,10 +259,11 @@ func (c *chooser) scheduleClass(ctx context.Context, f framework.Framework, stat
 	if cl == nil || err != nil {
 		return false, err
 	}
-	at, states, ok, err := cl.filter(ctx, c, state, pod)
+	states, ok, err := cl.filter(ctx, c, state, pod)
 	if !ok || err != nil {
 		return false, err
 	}
+	at := cl.fit.at
 	c.remembered++
 	attempt.Evaluated, attempt.Feasible = len(nodes), len(at)
 	if len(at) == 0 {
@@ -249,7 +277,7 @@ func (c *chooser) scheduleClass(ctx context.Context, f framework.Framework, stat
 	}
 	attempt.Node = nodes[at[0]].Node().Name
 	if len(at) > 1 {
-		totals, points, ok, err := cl.score(ctx, c, state, states, pod, at)
+		totals, points, ok, err := cl.score(ctx, c, state, states, pod)
 		if !ok || err != nil {
 			return false, err
 		}

@@ -73,7 +73,7 @@ func drawCluster(t *rapid.T) func() []store.Object {
 // drawTemplate draws what the pods of one workload ask for.
 func drawTemplate(t *rapid.T, k int) func(*corev1.Pod) {
 	draw := rapid.IntRange
-	cpu, feature, second := draw(1, 12).Draw(t, "tenths"), draw(0, 11).Draw(t, "feature"), draw(0, 11).Draw(t, "second feature")
+	cpu, feature, second := draw(1, 12).Draw(t, "tenths"), draw(0, 13).Draw(t, "feature"), draw(0, 13).Draw(t, "second feature")
 	about := draw(0, 2).Draw(t, "about app")
 	return func(p *corev1.Pod) {
 		p.Labels = map[string]string{"app": fmt.Sprintf("app-%d", k)}
@@ -121,11 +121,22 @@ func give(p *corev1.Pod, feature int, app string) {
 	case 8:
 		p.Spec.Tolerations = append(p.Spec.Tolerations, corev1.Toleration{Key: "pool", Operator: corev1.TolerationOpExists})
 	case 9:
-		a.NodeAffinity = &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{
+		if a.NodeAffinity == nil {
+			a.NodeAffinity = &corev1.NodeAffinity{}
+		}
+		a.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution = []corev1.PreferredSchedulingTerm{{
 			Weight: 10, Preference: corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "disk", Operator: corev1.NodeSelectorOpIn, Values: []string{"ssd"}}}},
-		}}}
+		}}
 	case 10:
 		p.Spec.NodeSelector = map[string]string{"disk": "hdd"}
+	case 12:
+		name := corev1.NodeSelectorRequirement{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpNotIn, Values: []string{"n00", "n02"}}
+		if a.NodeAffinity == nil {
+			a.NodeAffinity = &corev1.NodeAffinity{}
+		}
+		a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution = &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{name}}}}
+	case 13:
+		spread(corev1.LabelHostname, corev1.ScheduleAnyway)
 	case 11:
 		p.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 80, HostPort: 80}}
 	}

@@ -9,9 +9,9 @@ import (
 // class. Plugins that look across nodes come to the same over it as over all pods,
 // in a fraction of the time.
 type thin struct {
-	nodes       []fwk.NodeInfo
-	generations []int64
-	// pods says which nodes have any.
+	nodes []fwk.NodeInfo
+	// The nodes with pods that have terms of their own, of each kind. They are stale
+	// after such a node has changed.
 	affinity, antiAffinity, wideAntiAffinity []fwk.NodeInfo
 	stale                                    bool
 }
@@ -31,7 +31,7 @@ func (b bare) of(i int, node fwk.NodeInfo) fwk.NodeInfo {
 
 // update brings node i up to date.
 func (t *thin) update(i int, node fwk.NodeInfo, shared bare, kinds *kinds, r *relevance) error {
-	t.generations[i], t.stale = node.GetGeneration(), true
+	t.stale = t.stale || hasTerms(t.nodes[i])
 	var kept *framework.NodeInfo
 	for _, pod := range node.GetPods() {
 		k, err := kinds.of(pod)
@@ -52,7 +52,13 @@ func (t *thin) update(i int, node fwk.NodeInfo, shared bare, kinds *kinds, r *re
 		return nil
 	}
 	t.nodes[i] = kept
+	t.stale = t.stale || hasTerms(kept)
 	return nil
+}
+
+// hasTerms reports whether a pod on the thin node has terms of its own.
+func hasTerms(node fwk.NodeInfo) bool {
+	return node != nil && len(node.GetPodsWithAffinity())+len(node.GetPodsWithRequiredAntiAffinity())+len(node.GetPodsWithRequiredNonHostScopedAntiAffinity()) > 0
 }
 
 // refresh finds the nodes with pods that have terms of their own.
