@@ -22,6 +22,7 @@ import (
 
 // snapshotFrom reads the snapshot, or takes one of the cluster.
 func (a *app) snapshotFrom(ctx context.Context, from snapshotSource, config *genericclioptions.ConfigFlags) (*snapshot.Snapshot, error) {
+	makeRoomForCluster()
 	if from.file != "" {
 		s, err := snapshot.ReadFile(from.file, snapshot.ReadOptions{File: from.file})
 		if err != nil {

@@ -45,6 +45,7 @@ func (o *snapshotDiffOptions) Validate() error { return nil }
 
 // Run implements options.
 func (o *snapshotDiffOptions) Run(context.Context) error {
+	makeRoomForCluster()
 	before, err := snapshot.ReadFile(o.before, snapshot.ReadOptions{})
 	if err != nil {
 		return err

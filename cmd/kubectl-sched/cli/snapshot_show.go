@@ -44,6 +44,7 @@ func (o *snapshotShowOptions) Validate() error { return nil }
 
 // Run implements options.
 func (o *snapshotShowOptions) Run(context.Context) error {
+	makeRoomForCluster()
 	s, err := snapshot.ReadFile(o.file, snapshot.ReadOptions{})
 	if err != nil {
 		return err

@@ -152,7 +152,7 @@ func (e *Engine) wire(ctx context.Context, o Options) error {
 	e.chooser.explain = o.Explain
 	e.chooser.decider = o.Decider
 	if len(twins) > 0 {
-		if e.chooser.fast, err = newFast(ctx, e.chooser.number, profiles, e.sched, plugins, e.store.Factory()); err != nil {
+		if e.chooser.fast, err = newFast(ctx, e.chooser, profiles, e.sched, plugins, e.store.Factory()); err != nil {
 			return err
 		}
 		e.recorder.tried = func(node string) { e.chooser.layout.tried(node) }

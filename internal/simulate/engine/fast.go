@@ -13,6 +13,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler"
 	config "k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework/parallelize"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins"
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 )
@@ -40,10 +41,10 @@ type scorer struct {
 }
 
 // newFastProfile prepares the profile, whose framework is f and whose twin is t.
-func newFastProfile(ctx context.Context, p config.KubeSchedulerProfile, f, t framework.Framework, registry frameworkruntime.Registry) (*fastProfile, error) {
+func newFastProfile(ctx context.Context, p config.KubeSchedulerProfile, f, t framework.Framework, registry frameworkruntime.Registry, workers int) (*fastProfile, error) {
 	listed := f.ListPlugins()
 	fast := &fastProfile{
-		twin: t, handle: &thinHandle{Framework: f}, filterOrder: map[string]int{}, scorers: map[string]*scorer{},
+		twin: t, handle: &thinHandle{Framework: f, parallelizer: parallelize.NewParallelizer(workers)}, filterOrder: map[string]int{}, scorers: map[string]*scorer{},
 		mustSkipFilter: undeclared(listed.Filter.Enabled), mustSkipScore: undeclared(listed.Score.Enabled),
 	}
 	fast.mustSkipScore = slices.DeleteFunc(fast.mustSkipScore, func(name string) bool {
@@ -140,17 +141,17 @@ type classKey struct {
 }
 
 // newFast returns the part for the profiles.
-func newFast(ctx context.Context, number func(string) uint64, profiles []config.KubeSchedulerProfile, sched *scheduler.Scheduler, outOfTree frameworkruntime.Registry, factory informers.SharedInformerFactory) (*fast, error) {
+func newFast(ctx context.Context, c *chooser, profiles []config.KubeSchedulerProfile, sched *scheduler.Scheduler, outOfTree frameworkruntime.Registry, factory informers.SharedInformerFactory) (*fast, error) {
 	registry := plugins.NewInTreeRegistry()
 	if err := registry.Merge(outOfTree); err != nil {
 		return nil, err
 	}
 	f := &fast{
-		number: number, profiles: map[string]*fastProfile{}, factory: factory, kinds: newKinds(), layout: &layout{}, tried: map[types.UID]bool{}, nominated: map[types.UID]bool{},
+		number: c.number, profiles: map[string]*fastProfile{}, factory: factory, kinds: newKinds(), layout: &layout{}, tried: map[types.UID]bool{}, nominated: map[types.UID]bool{},
 		digests: digests{of: map[types.UID]digest{}, make: sameToScheduler}, classes: map[classKey]*class{},
 	}
 	for _, p := range profiles {
-		made, err := newFastProfile(ctx, p, sched.Profiles[p.SchedulerName], sched.Profiles[p.SchedulerName+twinSuffix], registry)
+		made, err := newFastProfile(ctx, p, sched.Profiles[p.SchedulerName], sched.Profiles[p.SchedulerName+twinSuffix], registry, c.workers)
 		if err != nil {
 			return nil, fmt.Errorf("profile %q: %w", p.SchedulerName, err)
 		}

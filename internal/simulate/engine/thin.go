@@ -3,6 +3,7 @@ package engine
 import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework/parallelize"
 )
 
 // thin is the nodes of a cluster with none but the pods that are relevant for a
@@ -81,11 +82,16 @@ func (t *thin) refresh() {
 	}
 }
 
-// thinHandle is a framework whose shared lister gives the thin nodes of now.
+// thinHandle is a framework whose shared lister gives the thin nodes of now. Its
+// plugins may use several processors: what they count does not depend on the order.
 type thinHandle struct {
 	framework.Framework
-	now *thin
+	now          *thin
+	parallelizer parallelize.Parallelizer
 }
+
+// Parallelizer returns the plugins' own.
+func (h *thinHandle) Parallelizer() fwk.Parallelizer { return h.parallelizer }
 
 // SnapshotSharedLister returns the lister.
 func (h *thinHandle) SnapshotSharedLister() fwk.SharedLister {
