@@ -40,6 +40,9 @@ type Cycle struct {
 	Waiting []types.UID `json:"waiting"`
 	// Nominated has the node of each pod that is nominated to one.
 	Nominated map[types.UID]string `json:"nominated,omitempty"`
+	// Unsteady says that other pods were nominated, or fewer, while pods were tried:
+	// somebody else changed them, and Nominated is not what all plugins saw.
+	Unsteady bool `json:"unsteady,omitempty"`
 	// Tries are the nodes that were found for the pods, in order. The pods of a group
 	// can be tried several times.
 	Tries []Try `json:"tries,omitempty"`

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"sync"
 	"time"
 
@@ -122,8 +123,12 @@ func (r *Recorder) lookLocked() {
 func (r *Recorder) tried(pod types.UID, node string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.open != nil {
-		r.open.line.Tries = append(r.open.line.Tries, Try{UID: pod, Node: node})
+	if r.open == nil {
+		return
+	}
+	r.open.line.Tries = append(r.open.line.Tries, Try{UID: pod, Node: node})
+	if v := r.open.view; v != nil && !maps.Equal(v.nominated, r.nominated(v)) {
+		r.open.line.Unsteady = true
 	}
 }
 

@@ -61,6 +61,21 @@ func (r *Recorder) take(c *cycle) (*view, string, error) {
 	return v, hash, err
 }
 
+// nominated returns the node of each pod that is nominated to a node of the view now.
+func (r *Recorder) nominated(v *view) map[types.UID]string {
+	nominated := map[types.UID]string{}
+	for _, o := range v.objects {
+		if o.Kind != "Node" {
+			continue
+		}
+		node := o.of.GetName()
+		for _, p := range r.queue.NominatedPodsForNode(node) {
+			nominated[p.GetPod().UID] = node
+		}
+	}
+	return nominated
+}
+
 // group sees the group of the pod, and those of its members that wait.
 func (r *Recorder) group(v *view, pod *corev1.Pod) {
 	of := pod.Spec.SchedulingGroup

@@ -17,7 +17,7 @@ var (
 	seed  = flag.Uint64("seed", 1, "what the cases are generated from")
 	from  = flag.Int("from", 0, "the number of the first case")
 	kept  = flag.String("kept", "", "a recording to follow, for TestKeptRecording")
-	least = flag.Float64("agree", 0.99, "the share of the attempts that must agree; the others are printed")
+	least = flag.Float64("agree", 0.999, "the share of the attempts that must agree; the others are printed")
 	keep  = flag.String("keep", "", "the file that the recording is kept in")
 )
 

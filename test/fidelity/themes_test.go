@@ -298,7 +298,8 @@ func (g *generator) storing() {
 				g.c.capacity = append(g.c.capacity, &storagev1.CSIStorageCapacity{
 					ObjectMeta:       metav1.ObjectMeta{Namespace: g.c.namespace, Name: zone},
 					StorageClassName: scarceClass, Capacity: ptr.To(resource.MustParse(g.one([]string{"5Gi", "20Gi"}))),
-					NodeTopology: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelTopologyZone: zone}},
+					// Of its own case's nodes alone: upstream takes any of several that are about a node.
+					NodeTopology: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelTopologyZone: zone, caseLabel: g.c.namespace}},
 				})
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
 
@@ -65,6 +66,23 @@ func (e *Engine) Attempt(ctx context.Context, pods ...types.NamespacedName) erro
 	}
 	e.known = 0
 	return err
+}
+
+// Nominate has the scheduler keep room on the node for the pod, whatever the pod's
+// status says, or on none. Upstream notes that before it is written, and an attempt
+// in between takes the node for nothing special.
+func (e *Engine) Nominate(name types.NamespacedName, node string) error {
+	pod, ok := e.Pod(name)
+	if !ok {
+		return fmt.Errorf("nominate pod %s, which is not in the simulated cluster", name)
+	}
+	info, err := framework.NewPodInfo(pod)
+	if err != nil {
+		return err
+	}
+	e.chooser.nominate(pod.UID, node)
+	e.sched.SchedulingQueue.AddNominatedPod(logr.Discard(), info, &fwk.NominatingInfo{NominatingMode: fwk.ModeOverride, NominatedNodeName: node})
+	return nil
 }
 
 // putBack puts pods that the queue has given into it again, before the cycle begins:

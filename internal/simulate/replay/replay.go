@@ -190,11 +190,13 @@ func (r *Replay) catchUp(c recording.Cycle) error {
 			}
 			pod := w.version.DeepCopy()
 			pod.Spec.NodeName = w.node
-			if w.node == "" {
-				pod.Status.NominatedNodeName = w.nominee
-			}
 			if err := r.engine.Put(pod); err != nil {
 				return fmt.Errorf("cycle %d: %w", c.Number, err)
+			}
+			if w.node == "" && pod.Status.NominatedNodeName != w.nominee {
+				if err := r.engine.Nominate(nameOf(pod), w.nominee); err != nil {
+					return fmt.Errorf("cycle %d: %w", c.Number, err)
+				}
 			}
 			r.have[uid] = w
 		}

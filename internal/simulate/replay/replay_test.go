@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -125,6 +126,42 @@ func TestStep(t *testing.T) {
 			}
 			if diff := cmp.Diff(test.want, result.Differences); diff != "" {
 				t.Error(diff)
+			}
+		})
+	}
+}
+
+// The pod that is tried has room kept for it in the scheduler's memory, which its
+// status does not say yet: the node is scored as all others.
+func TestNominatedInMemory(t *testing.T) {
+	t.Parallel()
+	c := cycle(t, "1", recording.Attempt{Node: "big"})
+	c.Nominated = map[types.UID]string{"p": "small"}
+	if diff := cmp.Diff(Result{}, step(t, c), cmpopts.IgnoreFields(Result{}, "Pods"), cmpopts.EquateEmpty()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// What others did while pods were tried says nothing of the simulator.
+func TestMeanwhile(t *testing.T) {
+	t.Parallel()
+	const tripped = `error in "DynamicResources" PodGroupPostFilter plugins: not found`
+	for name, test := range map[string]struct {
+		edit    func(*recording.Cycle)
+		invalid bool
+	}{
+		"nominations change":  {func(c *recording.Cycle) { c.Unsteady = true }, true},
+		"a member is deleted": {func(c *recording.Cycle) { c.Attempts[0].Message, c.Waiting = tripped, append(c.Waiting, "q") }, true},
+		"no member is":        {func(c *recording.Cycle) { c.Attempts[0].Message = tripped }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := cycle(t, "64", recording.Attempt{})
+			c.Put = append(c.Put, podObject(t, "q", "1"))
+			test.edit(&c)
+			result := step(t, c)
+			if result.Invalid != "" != test.invalid || test.invalid == (len(result.Differences) > 0) {
+				t.Errorf("invalid is %q, differences are %v", result.Invalid, result.Differences)
 			}
 		})
 	}

@@ -39,8 +39,8 @@ func (done) Done() <-chan struct{} {
 }
 
 func newInformer() *informer {
-	return &informer{indexer: cache.NewIndexer(cache.DeletionHandlingMetaNamespaceKeyFunc,
-		cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})}
+	return &informer{indexer: ordered{cache.NewIndexer(cache.DeletionHandlingMetaNamespaceKeyFunc,
+		cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})}}
 }
 
 func (i *informer) put(object any) error {
