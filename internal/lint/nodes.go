@@ -100,7 +100,7 @@ func (t *template) nearestLabel() string {
 	}
 	for _, term := range nodeTerms(t.t.Pods) {
 		for _, e := range term.MatchExpressions {
-			asked[e.Key] = e.Operator != corev1.NodeSelectorOpDoesNotExist && e.Operator != corev1.NodeSelectorOpNotIn
+			asked[e.Key] = asksFor(e)
 		}
 	}
 	for _, key := range sortedKeys(asked) {

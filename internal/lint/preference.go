@@ -28,7 +28,7 @@ func preferenceRules() []Rule {
 		},
 		{
 			ID: "workload/preference-idle", Severity: diag.Info, Needs: Nodes, run: each(preferenceIdle),
-			Doc: "A preferred term that every node meets which can take the pods, or none, makes no difference.",
+			Doc: "A preferred term that every node meets which can take the pods, or none, makes no difference. Of one that only keeps away from nodes nothing is said where there are none of those.",
 			Fix: "Prefer labels that some of the nodes have.",
 		},
 	}
@@ -89,6 +89,9 @@ func preferenceIdle(t *template) {
 		}
 		switch met {
 		case len(nodes):
+			if !slices.ContainsFunc(term.Preference.MatchExpressions, asksFor) {
+				continue // It keeps away from nodes that are not there at the moment.
+			}
 			t.report("", fmt.Sprintf("all %d nodes that can take the pods meet the term, so that it makes no difference; prefer labels that some of them have", len(nodes)), workload.NodeAffinity, preferredTermsKey, i)
 		case 0:
 			t.report("", fmt.Sprintf("none of the %d nodes that can take the pods meets the term, so that it makes no difference%s", len(nodes), t.unknownKey(term)), workload.NodeAffinity, preferredTermsKey, i)
