@@ -192,7 +192,7 @@ func stricter(a, b policy.Spread) bool {
 }
 
 func policyGangTimeout(j *judgement) {
-	who := j.onDemand()
+	who := j.nodesBy
 	for _, p := range j.policies() {
 		if p.Gang == nil || who == "" {
 			continue
