@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -123,4 +124,28 @@ func texts(t *testing.T) map[string][]string {
 		t.Fatalf("only %d texts look like rules", len(found))
 	}
 	return found
+}
+
+// TestEachRuleHasItsPage holds that the reference has a place for each rule, which
+// reports link to.
+func TestEachRuleHasItsPage(t *testing.T) {
+	t.Parallel()
+	data, err := os.ReadFile("../../docs/reference/findings.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(data)
+	for _, r := range lint.Documented() {
+		at := strings.Index(page, "\n### "+r.ID+"\n")
+		if at < 0 {
+			t.Errorf("%s has no place on the page", r.ID)
+			continue
+		}
+		section, _, _ := strings.Cut(page[at+1:], "\n### ")
+		for _, text := range []string{r.Doc, r.Fix, string(r.Severity)} {
+			if !strings.Contains(section, text) {
+				t.Errorf("the page does not say of %s: %q; run make generate", r.ID, text)
+			}
+		}
+	}
 }

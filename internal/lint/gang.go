@@ -134,21 +134,29 @@ func leastNeed(members []*template, n int, name corev1.ResourceName) (resource.Q
 		return *resource.NewQuantity(int64(n), resource.DecimalSI), true
 	}
 	resourceName := corev1.ResourceName(strings.TrimPrefix(string(name), "requests."))
-	var each []resource.Quantity
+	type alike struct {
+		ask   resource.Quantity
+		count int64
+	}
+	var all []alike
 	for _, t := range members {
 		spec := t.podSpec()
 		if spec == nil || t.t.Count == nil {
 			return resource.Quantity{}, false
 		}
-		asked := podresource.PodRequests(&corev1.Pod{Spec: *spec}, podresource.PodResourcesOptions{})[resourceName]
-		for range min(int(*t.t.Count), n) {
-			each = append(each, asked)
-		}
+		asked := podresource.PodRequests(&corev1.Pod{Spec: *spec}, podresource.PodResourcesOptions{})
+		all = append(all, alike{asked[resourceName], int64(*t.t.Count)})
 	}
-	slices.SortFunc(each, func(a, b resource.Quantity) int { return a.Cmp(b) })
+	slices.SortFunc(all, func(a, b alike) int { return a.ask.Cmp(b.ask) })
 	var sum resource.Quantity
-	for _, q := range each[:min(n, len(each))] {
-		sum.Add(q)
+	left := int64(n)
+	for _, p := range all {
+		some := min(left, p.count)
+		if !p.ask.Mul(some) {
+			return resource.Quantity{}, false // more than a quantity can say
+		}
+		sum.Add(p.ask)
+		left -= some
 	}
 	return sum, true
 }

@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -211,21 +212,24 @@ func (o *objects) scaledObject(t thing, object map[string]any) {
 	o.scalers = append(o.scalers, scaler{t, target, deref(typed.Spec.MinReplicaCount, 0), deref(typed.Spec.MaxReplicaCount, 100)})
 }
 
+// maxTimeout is more seconds than anybody waits, and less than overflow.
+const maxTimeout = 1 << 30
+
 func (o *objects) crdGroup(t thing, object map[string]any) {
 	n, found, err := unstructured.NestedInt64(object, "spec", "minMember")
-	if !found || err != nil || !o.take(t) {
+	if !found || err != nil || n < 1 || !o.take(t) {
 		return
 	}
-	g := group{thing: t, crd: true, min: int32(min(n, 1<<30)), minPath: []any{"spec", "minMember"}, timeoutPath: []any{"spec", "scheduleTimeoutSeconds"}}
+	g := group{thing: t, crd: true, min: int32(min(n, math.MaxInt32)), minPath: []any{"spec", "minMember"}, timeoutPath: []any{"spec", "scheduleTimeoutSeconds"}}
 	if seconds, found, err := unstructured.NestedInt64(object, "spec", "scheduleTimeoutSeconds"); found && err == nil {
-		d := time.Duration(seconds) * time.Second
+		d := time.Duration(min(max(seconds, 0), maxTimeout)) * time.Second
 		g.timeout = &d
 	}
 	o.groups = append(o.groups, g)
 }
 
 func (o *objects) apiGroup(t thing, g *schedulingv1beta1.PodGroup) {
-	if gang := g.Spec.SchedulingPolicy.Gang; gang != nil && o.take(t) {
+	if gang := g.Spec.SchedulingPolicy.Gang; gang != nil && gang.MinCount > 0 && o.take(t) {
 		o.groups = append(o.groups, group{thing: t, min: gang.MinCount, minPath: []any{"spec", "schedulingPolicy", "gang", "minCount"}})
 	}
 }

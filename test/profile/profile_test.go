@@ -292,7 +292,7 @@ func TestOrder(t *testing.T) {
 				order = append(order, p.Name)
 			}
 		}
-		if real := !slices.Equal(order, c.listed); real != wrong[name] {
+		if moved := !slices.Equal(order, c.listed); moved != wrong[name] {
 			t.Errorf("%s: the framework runs %v of the listed %v, and the check says wrong: %t", name, order, c.listed, wrong[name])
 		}
 	}
