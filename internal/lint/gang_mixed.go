@@ -16,14 +16,14 @@ import (
 // gangMixed compares each member of a gang with the first, as the scheduler does
 // (pkg/scheduler/schedule_one_podgroup.go, validatePodGroup) before it tries any.
 func gangMixed(t *template) {
-	gang := gangOf(t.w, t.t, t.pods)
-	if gang == "" {
+	if t.gang == "" {
 		return
 	}
-	first, its, found := t.firstOf(gang)
+	first, found := t.firstOf()
 	if !found {
 		return
 	}
+	its := first.pods
 	for _, must := range []struct {
 		field       workload.Field
 		mine, other string
@@ -42,21 +42,11 @@ func gangMixed(t *template) {
 	}
 }
 
-// firstOf returns the first template of the gang, what would run of it, and whether
-// it is another than t and comes before it.
-func (t *template) firstOf(gang string) (*template, workload.PodFields, bool) {
-	for _, w := range t.Workloads {
-		for i := range w.Templates {
-			other := &w.Templates[i]
-			if other == t.t {
-				return nil, workload.PodFields{}, false
-			}
-			if pods := t.after(w, i); gangOf(w, other, pods) == gang {
-				return &template{w: w, t: other}, pods, true
-			}
-		}
-	}
-	return nil, workload.PodFields{}, false
+// firstOf returns the first template of the gang, and whether it is another than t
+// and comes before it.
+func (t *template) firstOf() (*template, bool) {
+	first := t.members(t.gang)[0]
+	return first, first != t
 }
 
 // gangOf returns what the gang of the template's pods is called, or "" where they

@@ -19,14 +19,17 @@ const matchLabelKeysMinor = 27
 func spreadRollout(t *template) {
 	r := t.w.Rollout
 	rolls := t.w.Group == "apps" && t.w.Kind == "Deployment" && r != nil && r.Strategy == "RollingUpdate"
-	if !rolls || t.w.Replicas != nil && *t.w.Replicas < 2 || t.Capabilities.Minor != 0 && t.Capabilities.Minor < matchLabelKeysMinor {
+	if !rolls || t.w.Replicas != nil && *t.w.Replicas < 2 || t.caps().Minor != 0 && t.caps().Minor < matchLabelKeysMinor {
 		return
 	}
 	t.eachSpread(func(i int, c corev1.TopologySpreadConstraint) {
 		if c.WhenUnsatisfiable != corev1.DoNotSchedule || selectsNothing(c) || slices.Contains(c.MatchLabelKeys, t.t.RevisionLabel) {
 			return
 		}
-		t.report(diag.Warning, fmt.Sprintf("the spread over %q counts the old pods of a rollout together with the new ones, which are uneven once the old ones are gone; add matchLabelKeys: [%s]", c.TopologyKey, t.t.RevisionLabel),
+		f := t.report(diag.Warning, fmt.Sprintf("the spread over %q counts the old pods of a rollout together with the new ones, which are uneven once the old ones are gone; add matchLabelKeys: [%s]", c.TopologyKey, t.t.RevisionLabel),
 			workload.SpreadConstraints, i)
+		if keys := fmt.Sprintf("matchLabelKeys: [%s]", t.t.RevisionLabel); len(c.MatchLabelKeys) == 0 {
+			f.Fix = t.insert("add "+keys, keys, workload.SpreadConstraints, i)
+		}
 	})
 }

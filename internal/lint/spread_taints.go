@@ -13,7 +13,7 @@ import (
 
 // spreadTaintedNodes looks for domains all of whose nodes keep the pods off.
 func spreadTaintedNodes(t *template) {
-	if !t.Capabilities.NodesKnown {
+	if !t.caps().NodesKnown {
 		return
 	}
 	t.eachSpread(func(i int, c corev1.TopologySpreadConstraint) {
@@ -25,7 +25,7 @@ func spreadTaintedNodes(t *template) {
 			domain, ok := n.Labels[c.TopologyKey]
 			switch {
 			case !ok:
-			case len(t.keptOffBy(n)) > 0:
+			case t.reach().keptOff[n]:
 				tainted[domain] = append(tainted[domain], n.Name)
 			default:
 				usable[domain] = true
@@ -42,7 +42,8 @@ func spreadTaintedNodes(t *template) {
 		if domains == 0 || len(usable) == 0 {
 			return
 		}
-		t.report(diag.Warning, fmt.Sprintf("the spread over %q counts %d of %d domains that the pods cannot use, since they do not tolerate the taints of %s; set nodeTaintsPolicy: Honor, or pods beyond maxSkew in each other domain stay Pending", c.TopologyKey, domains, domains+len(usable), named(nodes)),
+		f := t.report(diag.Warning, fmt.Sprintf("the spread over %q counts %d of %d domains that the pods cannot use, since they do not tolerate the taints of %s; set nodeTaintsPolicy: Honor, or pods beyond maxSkew in each other domain stay Pending", c.TopologyKey, domains, domains+len(usable), named(nodes)),
 			workload.SpreadConstraints, i)
+		f.Fix = t.insert("add nodeTaintsPolicy: Honor", "nodeTaintsPolicy: Honor", workload.SpreadConstraints, i)
 	})
 }
