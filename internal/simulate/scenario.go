@@ -55,11 +55,17 @@ func (Replay) take(ctx context.Context, w *World) error {
 		if err := w.engine.Remove(pod); err != nil {
 			return err
 		}
+		if err := w.release(pod); err != nil {
+			return err
+		}
 	}
 	for _, pod := range placed {
 		again := *pod
 		again.Spec.NodeName = ""
 		again.Status = corev1.PodStatus{Phase: corev1.PodPending}
+		if err := w.equip(&again); err != nil {
+			return err
+		}
 		if err := w.engine.Put(&again); err != nil {
 			return err
 		}
@@ -130,6 +136,9 @@ func (w *World) standalone(ctx context.Context, pod *corev1.Pod) error {
 	pod.CreationTimestamp, pod.Status.Phase = metav1.NewTime(w.now), corev1.PodPending
 	w.admit(pod)
 	w.pods[keyOf(pod)] = nil
+	if err := w.equip(pod); err != nil {
+		return err
+	}
 	if err := w.engine.Put(pod); err != nil {
 		return err
 	}

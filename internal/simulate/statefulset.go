@@ -3,6 +3,7 @@ package simulate
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -27,7 +28,7 @@ func (w *World) rolloutStatefulSet(ctx context.Context, sts *appsv1.StatefulSet)
 		if o.pods[name] {
 			continue
 		}
-		if err := w.create(o, name.Name, numbered(name.Name, n)); err != nil {
+		if err := w.create(o, name.Name, numbered(sts, name.Name, n)); err != nil {
 			return err
 		}
 		if stop, err := w.settleOrdinal(ctx, o, sts, name); stop || err != nil {
@@ -53,7 +54,7 @@ func (w *World) rolloutStatefulSet(ctx context.Context, sts *appsv1.StatefulSet)
 				return err
 			}
 		}
-		if err := w.create(o, name.Name, numbered(name.Name, n)); err != nil {
+		if err := w.create(o, name.Name, numbered(sts, name.Name, n)); err != nil {
 			return err
 		}
 		if stop, err := w.settleOrdinal(ctx, o, sts, name); stop || err != nil {
@@ -79,8 +80,9 @@ func (w *World) settleOrdinal(ctx context.Context, o *owner, sts *appsv1.Statefu
 	return true, nil
 }
 
-// numbered gives the pod what the StatefulSet controller does.
-func numbered(name string, n int32) func(*corev1.Pod) {
+// numbered gives the pod what the StatefulSet controller does: its name and number,
+// and the claims that are its own.
+func numbered(sts *appsv1.StatefulSet, name string, n int32) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
 		pod.Spec.Hostname = name
 		if pod.Labels == nil {
@@ -88,14 +90,21 @@ func numbered(name string, n int32) func(*corev1.Pod) {
 		}
 		pod.Labels[appsv1.StatefulSetPodNameLabel] = name
 		pod.Labels[appsv1.PodIndexLabel] = strconv.Itoa(int(n))
+		for _, template := range sts.Spec.VolumeClaimTemplates {
+			pod.Spec.Volumes = slices.DeleteFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == template.Name })
+			pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: template.Name, VolumeSource: corev1.VolumeSource{
+				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: template.Name + "-" + name},
+			}})
+		}
 	}
 }
 
 // ordinal is numbered for a pod that is made anew.
-func ordinal(pod *corev1.Pod) func(*corev1.Pod) {
+func ordinal(o *owner, pod *corev1.Pod) func(*corev1.Pod) {
 	n, err := strconv.ParseInt(pod.Name[strings.LastIndex(pod.Name, "-")+1:], 10, 32)
-	if err != nil {
+	sts, ok := o.object.(*appsv1.StatefulSet)
+	if err != nil || !ok {
 		return nil
 	}
-	return numbered(pod.Name, int32(n))
+	return numbered(sts, pod.Name, int32(n))
 }

@@ -27,6 +27,8 @@ func (e *Engine) Put(object store.Object) error {
 		}
 		e.happened++
 		return errors.Join(e.groups.Object(o), e.refreshGroups())
+	case *corev1.PersistentVolume:
+		e.volumes.tell(o)
 	}
 	e.happened++
 	e.chooser.forget()

@@ -64,7 +64,9 @@ type Engine struct {
 	// groups makes the pod groups of labels and custom objects; nil where no profile
 	// places gangs by them.
 	groups *podgroup.Offline
-	end    context.CancelFunc
+	// volumes bind the claims of pods; nil where a Decider is told what becomes of them.
+	volumes *volumes
+	end     context.CancelFunc
 
 	cycle int
 	// happened counts changes of the cluster, and failedAt is what it was when a pod
@@ -160,6 +162,8 @@ func (e *Engine) wire(ctx context.Context, o Options) error {
 	e.sched.SchedulePod = e.chooser.schedule
 	if o.Decider != nil {
 		e.watched(o.Decider)
+	} else if e.volumes, err = newVolumes(ctx, e.api.client, e.store.Factory(), o.Profiles); err != nil {
+		return err
 	}
 	upstream := e.sched.FailureHandler
 	e.sched.FailureHandler = func(ctx context.Context, f framework.Framework, pod *framework.QueuedPodInfo, status *fwk.Status, nominating *fwk.NominatingInfo, start time.Time) {
@@ -186,6 +190,12 @@ func (e *Engine) Pod(name types.NamespacedName) (*corev1.Pod, bool) {
 // it.
 func (e *Engine) Node(name string) (*corev1.Node, bool) {
 	return store.Get(e.store, &corev1.Node{}, "", name)
+}
+
+// Find returns the object of the type, namespace and name of like, and false if
+// there is none. Nobody may change it.
+func Find[T store.Object](e *Engine, like T, namespace, name string) (T, bool) {
+	return store.Get(e.store, like, namespace, name)
 }
 
 // Attempts returns what came of each try since the last call, in order.

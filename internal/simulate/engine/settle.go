@@ -105,6 +105,9 @@ func (e *Engine) step(ctx context.Context) (moved bool, err error) {
 	e.sched.ScheduleOne(klog.NewContext(ctx, logr.Discard()))
 	bound := e.recorder.settle(e.waits)
 	slices.SortFunc(bound, func(a, b binding) int { return strings.Compare(key(a.pod).String(), key(b.pod).String()) })
+	if err := e.bindVolumes(klog.NewContext(ctx, logr.Discard()), bound); err != nil {
+		return true, err
+	}
 	for _, b := range bound {
 		if err := e.bind(b); err != nil {
 			return true, err
@@ -159,6 +162,9 @@ func (e *Engine) apply(w write) error {
 		object, ok := w.updated.(store.Object)
 		if !ok {
 			return fmt.Errorf("a plugin wrote a %T, which a simulated cluster cannot hold", w.updated)
+		}
+		if done, err := e.control(object); done || err != nil {
+			return err
 		}
 		return e.Put(object)
 	}
