@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -8,10 +9,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
 
 	"github.com/kubectl-sched/kubectl-sched/internal/cluster/snapshot"
 )
@@ -203,5 +206,76 @@ func TestStatefulSetKeepsItsVolumes(t *testing.T) {
 	}
 	if after := on(w.Outcome()); after["db-1"] != string(Waiting) {
 		t.Errorf("pods are on %v, want db-1 to wait for a node in its volume's zone", after)
+	}
+}
+
+// devices returns a class, a slice with so many devices for each node, and a template
+// that claims one.
+func devices(s *snapshot.Snapshot, perNode int) {
+	s.DeviceClasses = []*resourcev1.DeviceClass{{ObjectMeta: metav1.ObjectMeta{Name: "gpu"}, Spec: resourcev1.DeviceClassSpec{
+		Selectors: []resourcev1.DeviceSelector{{CEL: &resourcev1.CELDeviceSelector{Expression: `device.driver == "gpu.example.com"`}}},
+	}}}
+	for _, n := range s.Nodes {
+		slice := &resourcev1.ResourceSlice{
+			ObjectMeta: metav1.ObjectMeta{Name: n.Name, UID: types.UID("slice-" + n.Name)},
+			Spec:       resourcev1.ResourceSliceSpec{Driver: "gpu.example.com", NodeName: &n.Name, Pool: resourcev1.ResourcePool{Name: n.Name, ResourceSliceCount: 1}},
+		}
+		for i := range perNode {
+			slice.Spec.Devices = append(slice.Spec.Devices, resourcev1.Device{Name: fmt.Sprintf("gpu-%d", i)})
+		}
+		s.ResourceSlices = append(s.ResourceSlices, slice)
+	}
+	s.ResourceClaimTemplates = []*resourcev1.ResourceClaimTemplate{{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "one-gpu"}, Spec: resourcev1.ResourceClaimTemplateSpec{
+		Spec: resourcev1.ResourceClaimSpec{Devices: resourcev1.DeviceClaim{Requests: []resourcev1.DeviceRequest{{Name: "gpu", Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: "gpu"}}}}},
+	}}}
+}
+
+// Pods that are made of a template that claims devices get claims of their own, and
+// give the devices back when they go.
+func TestDevicesOfTemplates(t *testing.T) {
+	t.Parallel()
+	d := deployment("web", 0, "100m")
+	template := "one-gpu"
+	d.Spec.Template.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu", ResourceClaimTemplateName: &template}}
+	d.Spec.Template.Spec.Containers[0].Resources.Claims = []corev1.ResourceClaim{{Name: "gpu"}}
+	s := world(zones(1), d)
+	devices(s, 1)
+	w := newWorld(t, s)
+	placed := func(steps ...Step) (placed, waiting int) {
+		t.Helper()
+		if err := w.Take(t.Context(), steps...); err != nil {
+			t.Fatal(err)
+		}
+		for _, where := range on(w.Outcome()) {
+			if where == string(Waiting) {
+				waiting++
+			} else {
+				placed++
+			}
+		}
+		return placed, waiting
+	}
+	web := Ref{"Deployment", "shop", "web"}
+	if p, n := placed(Scale{web, 4}); p != 3 || n != 1 {
+		t.Errorf("of four pods %d are placed and %d wait, want three on the three devices", p, n)
+	}
+	if p, n := placed(Replay{}); p != 3 || n != 1 {
+		t.Errorf("placed anew %d are placed and %d wait, want the same", p, n)
+	}
+	if p, n := placed(Scale{web, 1}); p != 1 || n != 0 {
+		t.Errorf("scaled down %d are placed and %d wait, want one placed", p, n)
+	}
+	if p, n := placed(Scale{web, 3}); p != 3 || n != 0 {
+		t.Errorf("scaled up again %d are placed and %d wait, want all on devices that were given back", p, n)
+	}
+	claims := 0
+	for name := range w.pods {
+		pod, _ := w.engine.Pod(name)
+		for range resourceclaim.PodClaims(pod) {
+			claims++
+		}
+	}
+	if claims != 3 {
+		t.Errorf("there are %d claims of the pods, want one a pod", claims)
 	}
 }

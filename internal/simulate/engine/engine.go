@@ -100,6 +100,7 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 	}
 	e := &Engine{recorder: newRecorder(), clock: clocktesting.NewFakeClock(o.Now), failedAt: map[types.UID]uint64{}}
 	e.api = newAPI(func() string { return e.store.NextVersion() })
+	e.api.wake = e.recorder.ask
 	e.store = store.New(e.api.client)
 	// What upstream logs about a pod that does not fit is what the engine reports.
 	ctx, e.end = context.WithCancel(klog.NewContext(ctx, logr.Discard()))
