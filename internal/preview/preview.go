@@ -67,9 +67,19 @@ func Run(ctx context.Context, r Request) (*Result, diag.Findings, error) {
 // NewWorld returns the snapshot's world with the profiles that its schedulers serve
 // and those that the plan needs, and names the schedulers that are not known.
 func NewWorld(ctx context.Context, r Request) (*simulate.World, []string, error) {
+	return newWorld(ctx, r, nil)
+}
+
+// newWorld is NewWorld, with profiles that adjust has changed; nil leaves them.
+func newWorld(ctx context.Context, r Request, adjust func(engine.Profile) engine.Profile) (*simulate.World, []string, error) {
 	profiles, unknown, err := profilesOf(r.Snapshot, r.Plan)
 	if err != nil {
 		return nil, nil, err
+	}
+	if adjust != nil {
+		for i := range profiles {
+			profiles[i] = adjust(profiles[i])
+		}
 	}
 	world, err := simulate.NewWorld(ctx, r.Snapshot, engine.Options{
 		Profiles: profiles, Plugins: registry.Bundled(), Seed: r.Seed, Explain: r.Explain,

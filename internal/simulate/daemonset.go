@@ -6,6 +6,7 @@ import (
 	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	appsapi "k8s.io/kubernetes/pkg/apis/apps/v1"
 	"k8s.io/kubernetes/pkg/controller/daemon"
 	daemonutil "k8s.io/kubernetes/pkg/controller/daemon/util"
@@ -112,4 +113,40 @@ func target(pod *corev1.Pod) string {
 		return ""
 	}
 	return name
+}
+
+// Skip is a node on which a DaemonSet runs no pod.
+type Skip struct {
+	Node *corev1.Node
+	// Taint is what its pods do not tolerate; empty where they want another node.
+	Taint string
+}
+
+// Skipped returns the nodes that the DaemonSet does not count among its own, by name,
+// and false where there is no such set. It looks healthy without them.
+func (w *World) Skipped(r Ref) ([]Skip, bool) {
+	o := w.byRef[r]
+	if o == nil {
+		return nil, false
+	}
+	ds, ok := o.object.(*appsv1.DaemonSet)
+	if !ok {
+		return nil, false
+	}
+	var skipped []Skip
+	tolerant := daemon.NewPod(ds.DeepCopy(), "")
+	for _, node := range w.sortedNodes() {
+		if run, _ := daemon.NodeShouldRunDaemonPod(logr.Discard(), node, ds); run {
+			continue
+		}
+		skip := Skip{Node: node}
+		taint, found := corev1helpers.FindMatchingUntoleratedTaint(logr.Discard(), node.Spec.Taints, tolerant.Spec.Tolerations, func(t *corev1.Taint) bool {
+			return t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute
+		}, false)
+		if found {
+			skip.Taint = taint.ToString()
+		}
+		skipped = append(skipped, skip)
+	}
+	return skipped, true
 }

@@ -112,6 +112,7 @@ func (o *whyOptions) Run(ctx context.Context) error {
 		return err
 	}
 	request.Seed = o.seed
+	request.Pools = pools.elastic(s)
 	explanation, err := preview.Explain(ctx, *request, o.namespace, pod, pools.of)
 	if err != nil {
 		return err

@@ -64,6 +64,9 @@ type Engine struct {
 	// groups makes the pod groups of labels and custom objects; nil where no profile
 	// places gangs by them.
 	groups *podgroup.Offline
+	// ganged says which profiles read the labels that name gangs. Where a Decider
+	// follows another scheduler, all of its profiles do: they are of one process.
+	ganged func(scheduler string) bool
 	// volumes bind the claims of pods; nil where a Decider is told what becomes of them.
 	volumes *volumes
 	end     context.CancelFunc
@@ -115,6 +118,9 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 func (e *Engine) wire(ctx context.Context, o Options) error {
 	extra := o.Plugins
 	if placesGangs(o.Profiles) {
+		e.ganged = func(scheduler string) bool {
+			return o.Decider != nil || placesGangs(slices.DeleteFunc(slices.Clone(o.Profiles), func(p config.KubeSchedulerProfile) bool { return p.SchedulerName != scheduler }))
+		}
 		e.groups = podgroup.NewOffline(e.clock)
 		extra = append(slices.Clone(extra), registry.Plugin{Name: gang.Name, New: gang.New(e.groups.Groups(), gang.NewHolds(e.clock))})
 	}
