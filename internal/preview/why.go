@@ -84,11 +84,7 @@ const mendBudget = 5 * time.Second
 // Explain says why the pod is where it is, or nowhere. The error says that there is
 // no such pod in the snapshot.
 func Explain(ctx context.Context, r Request, namespace, name string, pools Pools) (*Explanation, error) {
-	profiles, _, err := profilesOf(r.Snapshot, r.Plan)
-	if err != nil {
-		return nil, err
-	}
-	world, _, err := NewWorld(ctx, r)
+	world, known, err := newWorld(ctx, r, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +93,7 @@ func Explain(ctx context.Context, r Request, namespace, name string, pools Pools
 	if !ok {
 		return nil, fmt.Errorf("there is no pod %q in namespace %q%s", name, namespace, alikePods(r.Snapshot, namespace, name))
 	}
-	x := explainer{request: r, world: world, pools: pools, profiles: profiles}
+	x := explainer{request: r, world: world, pools: pools, profiles: known.profiles}
 	explain := x.waiting
 	if pod.Spec.NodeName != "" {
 		explain = x.running

@@ -15,7 +15,7 @@ import (
 // Why writes why a pod is where it is, or nowhere.
 func Why(w io.Writer, format Format, e *preview.Explanation, o Options) error {
 	if format != Text {
-		return documents(w, format, "Explanation", whyDocument(e, o))
+		return o.documents(w, format, "Explanation", whyDocument(e, o))
 	}
 	x := explaining{explanation: e, options: o}
 	x.verdict()
@@ -145,8 +145,8 @@ func (x *explaining) choice() {
 	} else {
 		x.say("%s wins over %s by %d points.", would, c.RunnerUp, c.Total-c.RunnerUpTotal)
 	}
-	t := &table{}
-	t.add("PLUGIN", "WEIGHT", strings.ToUpper(would), strings.ToUpper(c.RunnerUp))
+	t := x.options.table()
+	t.add("PLUGIN", "WEIGHT", strings.ToUpper(x.options.named(would)), strings.ToUpper(x.options.named(c.RunnerUp)))
 	for i, s := range c.Scores {
 		t.add(s.Plugin, fmt.Sprint(s.Weight), fmt.Sprint(s.Points), points(c.RunnerUpScores, s.Plugin, i))
 	}

@@ -32,6 +32,10 @@ const mostNewNodes = 1000
 // Grow adds nodes, one at a time, as long as one lets a pod be placed that waits.
 // The first pool whose nodes do is taken. Those pods are NeedsNodes in the outcome.
 func (w *World) Grow(ctx context.Context, pools []Pool) error {
+	if len(pools) == 0 {
+		return nil
+	}
+	w.begin("add nodes for what waits")
 	hopeless := map[*owner]bool{}
 	for _, name := range w.waiting() {
 		if o := w.pods[name]; o != nil && hopeless[o] || len(w.grown) >= mostNewNodes {

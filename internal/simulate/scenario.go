@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -20,12 +21,19 @@ import (
 // Step is one thing that happens to a cluster. Steps are taken one after the
 // other; each ends when nothing moves any more.
 type Step interface {
+	// what says what happens, in the words of a command.
+	what() string
 	take(ctx context.Context, w *World) error
 }
 
 // Take takes the steps. The error is ctx's, or says what of a step cannot be done.
 func (w *World) Take(ctx context.Context, steps ...Step) error {
 	for _, step := range steps {
+		if ctx.Err() != nil {
+			w.cut = true
+			return context.Cause(ctx)
+		}
+		w.begin(step.what())
 		if err := step.take(ctx, w); err != nil {
 			return err
 		}
@@ -36,11 +44,15 @@ func (w *World) Take(ctx context.Context, steps ...Step) error {
 // Pending has the pods that wait be placed, and nothing else happen.
 type Pending struct{}
 
+func (Pending) what() string { return "place what waits" }
+
 func (Pending) take(ctx context.Context, w *World) error { return w.settle(ctx) }
 
 // Replay places every pod anew, in the order in which they were made. Pods of
 // DaemonSets and those that name their node stay where they are.
 type Replay struct{}
+
+func (Replay) what() string { return "place every pod anew" }
 
 func (Replay) take(ctx context.Context, w *World) error {
 	var placed []*corev1.Pod
@@ -82,6 +94,17 @@ func isMirror(pod *corev1.Pod) bool {
 // Rollout has a workload become what the object says, under its own strategy. A
 // workload that is not there yet is made.
 type Rollout struct{ Object runtime.Object }
+
+func (r Rollout) what() string {
+	kind := r.Object.GetObjectKind().GroupVersionKind().Kind
+	if kind == "" {
+		kind = reflect.TypeOf(r.Object).Elem().Name()
+	}
+	if o, ok := r.Object.(metav1.Object); ok {
+		return "roll out " + Ref{kind, o.GetNamespace(), o.GetName()}.String()
+	}
+	return "roll out a " + kind
+}
 
 func (r Rollout) take(ctx context.Context, w *World) error {
 	switch o := r.Object.DeepCopyObject().(type) {
@@ -151,6 +174,8 @@ type Scale struct {
 	Replicas int32
 }
 
+func (s Scale) what() string { return fmt.Sprintf("scale %s to %d", s.Workload, s.Replicas) }
+
 func (s Scale) take(ctx context.Context, w *World) error {
 	o := w.byRef[s.Workload]
 	if o == nil {
@@ -204,6 +229,8 @@ func (w *World) alike(r Ref) string {
 // Drain cordons the nodes and evicts their pods, but for those of DaemonSets and
 // static ones, as PodDisruptionBudgets allow.
 type Drain struct{ Nodes []string }
+
+func (d Drain) what() string { return fmt.Sprintf("drain %d nodes", len(d.Nodes)) }
 
 func (d Drain) take(ctx context.Context, w *World) error {
 	for _, name := range d.Nodes {
@@ -296,6 +323,8 @@ func (w *World) forbids(pod *corev1.Pod) *policyv1.PodDisruptionBudget {
 // Lose takes the nodes away with all that runs on them.
 type Lose struct{ Nodes []string }
 
+func (l Lose) what() string { return fmt.Sprintf("lose %d nodes", len(l.Nodes)) }
+
 func (l Lose) take(ctx context.Context, w *World) error {
 	var lost []*corev1.Pod
 	for _, name := range l.Nodes {
@@ -327,6 +356,8 @@ type AddNodes struct {
 	Template *corev1.Node
 	Count    int
 }
+
+func (a AddNodes) what() string { return fmt.Sprintf("add %d nodes", a.Count) }
 
 func (a AddNodes) take(ctx context.Context, w *World) error {
 	for range a.Count {

@@ -66,6 +66,10 @@ type World struct {
 	evicted     []engine.Eviction
 	stuck       []Stuck
 	assumptions map[string]bool
+
+	at   Progress
+	hear func(Progress) // nil: nobody
+	cut  bool           // somebody ended it before its end
 }
 
 // NewWorld returns the world of the snapshot. Nothing has been scheduled in it: the
@@ -75,17 +79,19 @@ func NewWorld(ctx context.Context, s *snapshot.Snapshot, o engine.Options) (*Wor
 	if o.Now.IsZero() {
 		o.Now = s.Taken
 	}
-	e, err := engine.New(ctx, o)
-	if err != nil {
-		return nil, err
-	}
 	w := &World{
-		engine: e, now: o.Now,
+		now:    o.Now,
 		serves: map[string]bool{}, classes: map[string]*schedulingv1.PriorityClass{}, nodes: map[string]*corev1.Node{}, budgets: map[string][]*policyv1.PodDisruptionBudget{},
 		owners: map[types.UID]*owner{}, byRef: map[Ref]*owner{}, claimTemplates: map[podName]*resourcev1.ResourceClaimTemplate{},
 		before: map[podName]*corev1.Pod{}, pods: map[podName]*owner{}, grown: map[string]string{},
 		last: map[podName]engine.Attempt{}, assumptions: map[string]bool{},
 	}
+	o.Cycle = w.cycle
+	e, err := engine.New(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	w.engine = e
 	for _, p := range o.Profiles {
 		w.serves[p.SchedulerName] = true
 	}
@@ -219,6 +225,7 @@ func (w *World) settle(ctx context.Context) error {
 				return err
 			}
 		}
+		w.cut = w.cut || ctx.Err() != nil
 		if err != nil || len(evictions) == 0 {
 			return err
 		}

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -60,10 +59,12 @@ func newSimulateCommand(a *app) *cobra.Command {
 type snapshotSource struct {
 	file   string
 	maxAge time.Duration
+	ownNames
 }
 
 func (f *snapshotSource) addTo(flags *pflag.FlagSet) {
 	flags.StringVar(&f.file, "snapshot", "", "File that \"kubectl sched snapshot\" wrote, or YAML written by hand; without it one is taken of the cluster")
+	f.ownNames.addTo(flags)
 	flags.DurationVar(&f.maxAge, "max-snapshot-age", 0, "Refuse a snapshot that is older than this; 0 takes any")
 }
 
@@ -109,16 +110,24 @@ func (o *simulateOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	names, options, err := o.source.of(o.app, s)
+	if err != nil {
+		return err
+	}
 	request, pools, err := o.app.previewOf(ctx, o.pipeline, s, o.policies)
 	if err != nil {
 		return err
 	}
-	if request.Steps, err = o.scenario.steps(s, pools, o.pipeline.flagNamespace()); err != nil {
+	if request.Steps, err = o.scenario.inWords(names).steps(s, pools, names.Word(o.pipeline.flagNamespace())); err != nil {
 		return err
 	}
 	request.Seed = o.scenario.seed
+	request.AsConfigured, request.CallExtenders = o.scenario.asConfigured, o.scenario.callExtenders
 	request.Pools = pools.elastic(s)
+	bar := o.app.newSimulationBar()
+	request.Hear = bar.hear
 	result, findings, err := preview.Run(ctx, *request)
+	bar.end()
 	if result == nil {
 		return o.app.stop(findings, err)
 	}
@@ -128,11 +137,11 @@ func (o *simulateOptions) Run(ctx context.Context) error {
 		return err
 	}
 	summary := result.Summarize(pools.of)
-	if err := report.Placement(o.app.Out, o.format, result, summary, pools.of, o.app.reportOptions(o.app.Out)); err != nil {
+	if err := report.Placement(o.app.Out, o.format, result, summary, pools.of, options); err != nil {
 		return err
 	}
 	if interrupted {
-		return fmt.Errorf("the simulation was interrupted; what is above is what was known by then: %w", err)
+		return exitError{code: exitInterrupted, err: errors.New("the simulation was cut off; what it says is what was known by then")}
 	}
 	n := summary.Pods()
 	if o.failOn && n.Waiting > 0 || o.failOnMoves && n.Moved+n.Restarted > 0 {

@@ -102,6 +102,11 @@ func (o *whyOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	names, options, err := o.source.of(o.app, s)
+	if err != nil {
+		return err
+	}
+	o.name, o.namespace = names.Word(o.name), names.Word(o.namespace)
 	pod, err := o.pod(s)
 	if err != nil {
 		return err
@@ -117,7 +122,7 @@ func (o *whyOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return report.Why(o.app.Out, o.format, explanation, o.app.reportOptions(o.app.Out))
+	return report.Why(o.app.Out, o.format, explanation, options)
 }
 
 // pod is the name of the pod to explain.

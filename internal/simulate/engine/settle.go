@@ -79,6 +79,7 @@ func (e *Engine) drain(ctx context.Context) (bool, error) {
 			return progress, err
 		}
 		progress = progress || moved
+		e.heard(max(0, e.known))
 	}
 }
 
