@@ -146,6 +146,7 @@ func (w *World) create(o *owner, name string, edit func(*corev1.Pod)) error {
 	}
 	w.admit(pod)
 	o.pods[keyOf(pod)], w.pods[keyOf(pod)] = true, o
+	w.order[keyOf(pod)] = w.made
 	delete(w.last, keyOf(pod))
 	if err := w.equip(pod); err != nil {
 		return err

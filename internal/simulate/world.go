@@ -60,6 +60,7 @@ type World struct {
 	before map[podName]*corev1.Pod
 	pods   map[podName]*owner // nil: nobody's
 	made   int
+	order  map[podName]int   // when each pod that was made was, by made
 	grown  map[string]string // nodes that Grow added, and their pools
 
 	last        map[podName]engine.Attempt
@@ -83,7 +84,7 @@ func NewWorld(ctx context.Context, s *snapshot.Snapshot, o engine.Options) (*Wor
 		now:    o.Now,
 		serves: map[string]bool{}, classes: map[string]*schedulingv1.PriorityClass{}, nodes: map[string]*corev1.Node{}, budgets: map[string][]*policyv1.PodDisruptionBudget{},
 		owners: map[types.UID]*owner{}, byRef: map[Ref]*owner{}, claimTemplates: map[podName]*resourcev1.ResourceClaimTemplate{},
-		before: map[podName]*corev1.Pod{}, pods: map[podName]*owner{}, grown: map[string]string{},
+		before: map[podName]*corev1.Pod{}, pods: map[podName]*owner{}, grown: map[string]string{}, order: map[podName]int{},
 		last: map[podName]engine.Attempt{}, assumptions: map[string]bool{},
 	}
 	o.Cycle = w.cycle
