@@ -37,7 +37,7 @@ func (c *Client) podGroups(ctx context.Context) (capability.PodGroupForm, map[st
 			return "", nil, err
 		}
 		if f.form == capability.PodGroupAPI {
-			kept, err := c.keepsGroups(ctx)
+			kept, err := c.KeepsGroups(ctx)
 			if err != nil {
 				return "", nil, err
 			}
@@ -61,11 +61,11 @@ func (c *Client) podGroups(ctx context.Context) (capability.PodGroupForm, map[st
 	return capability.PodGroupLabels, map[string]int32{}, nil
 }
 
-// keepsGroups reports whether the API server keeps spec.schedulingGroup of pods,
+// KeepsGroups reports whether the API server keeps spec.schedulingGroup of pods,
 // which it drops without a word where its feature gate GenericWorkload is off. It
 // is told by a pod that is created as a dry run. Who may not do that is taken at
 // the word of what is served.
-func (c *Client) keepsGroups(ctx context.Context) (bool, error) {
+func (c *Client) KeepsGroups(ctx context.Context) (bool, error) {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "kubectl-sched-probe-"},
 		Spec: corev1.PodSpec{

@@ -28,6 +28,11 @@ type Request struct {
 	Pools []simulate.Pool
 	// Seed decides between nodes that are equal in everything.
 	Seed uint64
+	// AsConfigured has nodes sampled as the schedulers are configured to, and
+	// CallExtenders their extenders asked.
+	AsConfigured, CallExtenders bool
+	// Hear is told how far the simulation is; nil for nobody.
+	Hear func(simulate.Progress)
 	// Explain keeps the reasons against other nodes for each pod that is placed.
 	Explain bool
 }
@@ -39,13 +44,15 @@ type Result struct {
 	// Unknown are the schedulers whose configuration is not known: they are taken to
 	// be as kube-scheduler without any.
 	Unknown []string
+	// Extenders are those of the schedulers' configurations, by URL.
+	Extenders []string
 }
 
 // Run simulates the request. The result has what is known also where the error is
 // that of ctx. Findings tell of fields that a workload cannot carry; with an error
 // among them there is no result.
 func Run(ctx context.Context, r Request) (*Result, diag.Findings, error) {
-	world, unknown, err := NewWorld(ctx, r)
+	world, known, err := newWorld(ctx, r, nil)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -57,41 +64,51 @@ func Run(ctx context.Context, r Request) (*Result, diag.Findings, error) {
 			return nil, findings, nil
 		}
 	}
-	steps = append(steps, r.Steps...)
-	if err = world.Take(ctx, append(steps, simulate.Pending{})...); err == nil {
+	steps = append(append(steps, r.Steps...), simulate.Pending{})
+	all := len(steps)
+	if len(r.Pools) > 0 {
+		all++
+	}
+	world.Hear(all, r.Hear)
+	if err = world.Take(ctx, steps...); err == nil {
 		err = world.Grow(ctx, r.Pools)
 	}
-	return &Result{Outcome: world.Outcome(), Request: r, Unknown: unknown}, findings, err
+	return &Result{Outcome: world.Outcome(), Request: r, Unknown: known.unknown, Extenders: known.urls()}, findings, err
 }
 
-// NewWorld returns the snapshot's world with the profiles that its schedulers serve
-// and those that the plan needs, and names the schedulers that are not known.
-func NewWorld(ctx context.Context, r Request) (*simulate.World, []string, error) {
-	profiles, unknown, err := profilesOf(r.Snapshot, r.Plan)
+// newWorld returns the snapshot's world with the profiles that its schedulers serve
+// and those that the plan needs, which adjust may change; nil leaves them.
+func newWorld(ctx context.Context, r Request, adjust func(engine.Profile) engine.Profile) (*simulate.World, *configurations, error) {
+	known, err := configurationsOf(r.Snapshot, r.Plan)
 	if err != nil {
 		return nil, nil, err
 	}
+	profiles := known.profiles
+	if adjust != nil {
+		profiles = slices.Clone(profiles)
+		for i := range profiles {
+			profiles[i] = adjust(profiles[i])
+		}
+	}
 	world, err := simulate.NewWorld(ctx, r.Snapshot, engine.Options{
 		Profiles: profiles, Plugins: registry.Bundled(), Seed: r.Seed, Explain: r.Explain,
+		AsConfigured: r.AsConfigured, Extenders: known.extenders, CallExtenders: r.CallExtenders,
 	})
-	return world, unknown, err
+	return world, known, err
 }
 
-// profilesOf returns the profiles: those of the plan stand over those that are
-// served, as an apply would have it.
-func profilesOf(s *snapshot.Snapshot, plan *compiler.Plan) (profiles []engine.Profile, unknown []string, err error) {
-	add := func(text []byte, whose string) error {
-		c, err := engine.Decode(text)
-		if err != nil {
-			return fmt.Errorf("%s: %w", whose, err)
-		}
-		for _, p := range c.Profiles {
-			if !slices.ContainsFunc(profiles, func(q engine.Profile) bool { return q.SchedulerName == p.SchedulerName }) {
-				profiles = append(profiles, p)
-			}
-		}
-		return nil
-	}
+// configurations are what is known of the schedulers.
+type configurations struct {
+	profiles  []engine.Profile
+	extenders []engine.Extender
+	// unknown are the schedulers of which nothing is.
+	unknown []string
+}
+
+// configurationsOf returns the configurations: the profiles of the plan stand over
+// those that are served, as an apply would have it.
+func configurationsOf(s *snapshot.Snapshot, plan *compiler.Plan) (*configurations, error) {
+	known := &configurations{}
 	if plan != nil && len(plan.Profiles) > 0 {
 		var needed []profile.Profile
 		for _, use := range plan.Profiles {
@@ -99,21 +116,53 @@ func profilesOf(s *snapshot.Snapshot, plan *compiler.Plan) (profiles []engine.Pr
 		}
 		text, err := profile.Configuration(needed)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		if err := add(text, "the profiles of the plan"); err != nil {
-			return nil, nil, err
+		if err := known.add(text, "the profiles of the plan"); err != nil {
+			return nil, err
 		}
 	}
 	for _, scheduler := range s.Schedulers {
 		if scheduler.Configuration == "" {
-			unknown = append(unknown, scheduler.Name)
+			known.unknown = append(known.unknown, scheduler.Name)
 			continue
 		}
-		if err := add([]byte(scheduler.Configuration), "the configuration of scheduler "+scheduler.Name); err != nil {
-			return nil, nil, err
+		if err := known.add([]byte(scheduler.Configuration), "the configuration of scheduler "+scheduler.Name); err != nil {
+			return nil, err
 		}
 	}
-	profiles, err = engine.WithStock(profiles)
-	return profiles, unknown, err
+	var err error
+	known.profiles, err = engine.WithStock(known.profiles)
+	return known, err
+}
+
+// add takes in a configuration.
+func (k *configurations) add(text []byte, whose string) error {
+	c, err := engine.Decode(text)
+	if err != nil {
+		return fmt.Errorf("%s: %w", whose, err)
+	}
+	var names []string
+	for _, p := range c.Profiles {
+		names = append(names, p.SchedulerName)
+		if p.PercentageOfNodesToScore == nil {
+			p.PercentageOfNodesToScore = c.PercentageOfNodesToScore
+		}
+		if !slices.ContainsFunc(k.profiles, func(q engine.Profile) bool { return q.SchedulerName == p.SchedulerName }) {
+			k.profiles = append(k.profiles, p)
+		}
+	}
+	for _, e := range c.Extenders {
+		k.extenders = append(k.extenders, engine.Extender{Extender: e, Schedulers: names})
+	}
+	return nil
+}
+
+// urls are those of the extenders.
+func (k *configurations) urls() []string {
+	var urls []string
+	for _, e := range k.extenders {
+		urls = append(urls, e.URLPrefix)
+	}
+	return urls
 }

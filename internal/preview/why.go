@@ -15,7 +15,6 @@ import (
 	"github.com/kubectl-sched/kubectl-sched/internal/cluster/snapshot"
 	"github.com/kubectl-sched/kubectl-sched/internal/simulate"
 	"github.com/kubectl-sched/kubectl-sched/internal/simulate/engine"
-	"github.com/kubectl-sched/kubectl-sched/schedulerbin/gates/condition"
 )
 
 // Explanation is why a pod is where it is, or nowhere.
@@ -33,24 +32,30 @@ type Explanation struct {
 	// empty where no node is near.
 	Nearest  string
 	Blockers []engine.Blocker
-	// Mend is the smallest change that would let it fit; MendAll says that there was
-	// time to look at all.
+	// Mended says that a change was looked for which would let it fit. Mend is the
+	// smallest; MendAll says that there was time to look at all.
+	Mended  bool
 	Mend    []simulate.Edit
 	MendAll bool
+	// Gang is the gang that it waits with; nil if it is in none.
+	Gang *Gang
+	// Cannot are the pools that can get nodes and would not help.
+	Cannot []Cannot
+	// Pool and NewNodes are the pool whose new nodes would take it, and how many, for
+	// NeedsNodes.
+	Pool     string
+	NewNodes int
+	// Skipped are the nodes on which the DaemonSet that it belongs to runs no pods.
+	Skipped []simulate.Skip
+	// Nodes is how many nodes there are.
+	Nodes int
+	// Lost are its preferences that do not decide where it goes.
+	Lost []Lost
 	// Choice is how its node was, or would be, chosen, and Would that node.
 	Choice *engine.Choice
 	Would  string
 	// Notes are what else is to be known.
 	Notes []string
-}
-
-// Gate is a scheduling gate of a pod.
-type Gate struct {
-	Name string
-	// Ours says that it is opened by the gate controller of the bundled scheduler.
-	Ours bool
-	// Opener is who opens it, or why nobody does.
-	Opener string
 }
 
 // Cause is one reason why nodes do not take a pod.
@@ -79,7 +84,7 @@ const mendBudget = 5 * time.Second
 // Explain says why the pod is where it is, or nowhere. The error says that there is
 // no such pod in the snapshot.
 func Explain(ctx context.Context, r Request, namespace, name string, pools Pools) (*Explanation, error) {
-	world, _, err := NewWorld(ctx, r)
+	world, known, err := newWorld(ctx, r, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -88,11 +93,17 @@ func Explain(ctx context.Context, r Request, namespace, name string, pools Pools
 	if !ok {
 		return nil, fmt.Errorf("there is no pod %q in namespace %q%s", name, namespace, alikePods(r.Snapshot, namespace, name))
 	}
-	x := explainer{request: r, world: world, pools: pools}
+	x := explainer{request: r, world: world, pools: pools, profiles: known.profiles}
+	explain := x.waiting
 	if pod.Spec.NodeName != "" {
-		return x.running(ctx, pod)
+		explain = x.running
 	}
-	return x.waiting(ctx, pod)
+	e, err := explain(ctx, pod)
+	if err == nil {
+		e.Nodes = len(r.Snapshot.Nodes)
+		e.Skipped, _ = world.Skipped(e.Workload)
+	}
+	return e, err
 }
 
 // alikePods names pods of other namespaces that are called so.
@@ -114,6 +125,8 @@ type explainer struct {
 	request Request
 	world   *simulate.World
 	pools   Pools
+	// profiles are those that the world's scheduler has.
+	profiles []engine.Profile
 }
 
 // running explains why the pod is on its node and not on another.
@@ -125,6 +138,9 @@ func (x *explainer) running(ctx context.Context, pod *corev1.Pod) (*Explanation,
 	}
 	e.Choice, e.Would = t.Choice, t.Node
 	e.Causes = x.causes(e.Workload, t.Rejections)
+	if e.Lost, err = x.lost(ctx, e, pod, t); err != nil {
+		return nil, err
+	}
 	if blockers := t.Blockers[pod.Spec.NodeName]; len(blockers) > 0 {
 		e.Blockers = blockers
 		e.Notes = append(e.Notes, "its own node would not take it today: rules of scheduling are not applied to pods that run")
@@ -148,7 +164,7 @@ func (x *explainer) waiting(ctx context.Context, pod *corev1.Pod) (*Explanation,
 	case len(pod.Spec.SchedulingGates) > 0:
 		e.Verdict = simulate.Gated
 		for _, g := range pod.Spec.SchedulingGates {
-			e.Gates = append(e.Gates, x.gate(g.Name))
+			e.Gates = append(e.Gates, x.gate(pod, g.Name))
 		}
 	case !x.world.Serves(pod.Spec.SchedulerName):
 		e.Verdict = simulate.Unserved
@@ -162,20 +178,13 @@ func (x *explainer) waiting(ctx context.Context, pod *corev1.Pod) (*Explanation,
 	}
 	free := *pod
 	free.Spec.SchedulingGates = nil
-	t, err := x.world.Try(ctx, &free)
+	alone, err := x.world.Try(ctx, &free)
 	if err != nil {
 		return nil, err
 	}
-	e.Message, e.Causes = t.Message, x.causes(e.Workload, t.Rejections)
-	e.Choice, e.Would = t.Choice, t.Node
-	if t.Feasible == 0 {
-		e.Nearest, e.Blockers = nearest(t)
-		if e.Mend, e.MendAll, err = x.world.Mend(ctx, &free, mendBudget); err != nil {
-			return nil, err
-		}
-	}
+	x.noteUnknownGang(e)
 	if e.Verdict == simulate.Gated {
-		return e, nil
+		return e, x.fill(ctx, e, &free, alone)
 	}
 	// With all that waits, and whole gangs.
 	if err := x.world.Take(ctx, simulate.Pending{}); err != nil {
@@ -186,42 +195,122 @@ func (x *explainer) waiting(ctx context.Context, pod *corev1.Pod) (*Explanation,
 		return e, nil
 	}
 	e.Verdict = p.Verdict
+	e.Gang = x.gang(pod)
+	if p.Verdict == simulate.Placed {
+		if err := x.fill(ctx, e, &free, alone); err != nil {
+			return nil, err
+		}
+		e.Would = p.After
+		e.Notes = append(e.Notes, x.late(pod))
+		return e, nil
+	}
+	return e, x.held(ctx, e, &free, alone, p)
+}
+
+// held explains why a pod has no node that is looked at, and that gets none although
+// alone it would have been as alone says.
+func (x *explainer) held(ctx context.Context, e *Explanation, free *corev1.Pod, alone engine.Trial, p simulate.Pod) error {
+	now := alone
+	if alone.Feasible > 0 {
+		// Others that wait took its place.
+		var err error
+		if now, err = x.world.Try(ctx, free); err != nil {
+			return err
+		}
+		if now.Feasible == 0 {
+			e.Notes = append(e.Notes, fmt.Sprintf("alone it would fit node %s: pods that wait as well, and come before it, take the room", alone.Node))
+		} else {
+			now = alone // it is the gang that does not fit
+		}
+	}
+	if err := x.fill(ctx, e, free, now); err != nil {
+		return err
+	}
 	if p.Attempt != nil && p.Attempt.Message != "" {
 		e.Message = p.Attempt.Message
 	}
-	if p.Verdict == simulate.Placed {
-		e.Would = p.After
-		e.Notes = append(e.Notes, "the scheduler would place it now: it has not come to it yet, or it is stuck; look whether it runs and what it logs")
+	if p.Verdict != simulate.Waiting {
+		return nil
 	}
-	return e, nil
+	if e.Would != "" {
+		// It is its gang that does not fit: what counts is in the way of the others.
+		e.Causes = x.causesOfGang(e.Pod, e.Workload)
+	}
+	e.Would, e.Choice, e.Lost = "", nil, nil
+	return x.nodes(ctx, e, free)
 }
 
-// knownGates are the gates of well-known controllers, by prefix.
-var knownGates = map[string]string{
-	"kueue.x-k8s.io/": "Kueue, when its queue admits the workload",
-	"grove.io/":       "Grove, when its gang can start",
-}
-
-// gate says who opens a gate.
-func (x *explainer) gate(name string) Gate {
-	g := Gate{Name: name, Ours: condition.Ours(name)}
-	if !g.Ours {
-		g.Opener = "not one of ours: whoever put it in has to open it"
-		for prefix, who := range knownGates {
-			if strings.HasPrefix(name, prefix) {
-				g.Opener = "opened by " + who
+// nodes says whether new nodes would help, and of those pools that would not why.
+func (x *explainer) nodes(ctx context.Context, e *Explanation, free *corev1.Pod) error {
+	note, err := x.customProfile(ctx, free)
+	if err != nil {
+		return err
+	}
+	if note != "" {
+		e.Notes = append(e.Notes, note)
+	}
+	if err := x.world.Grow(ctx, x.request.Pools); err != nil {
+		return err
+	}
+	p, ok := x.world.Became(free.Namespace, free.Name)
+	if ok && p.Verdict == simulate.NeedsNodes {
+		e.Verdict, e.Pool = p.Verdict, p.Pool
+		for _, g := range x.world.Outcome().Growth {
+			if g.Pool == p.Pool {
+				e.NewNodes = g.Nodes
 			}
 		}
-		return g
+		return nil
 	}
-	for _, s := range x.request.Snapshot.Schedulers {
-		if s.Bundled && s.Ready {
-			g.Opener = "opened by scheduler " + s.Name + " when its condition holds"
-			return g
+	e.Cannot, err = x.autoscaler(ctx, free)
+	return err
+}
+
+// fill takes in what a trial says.
+func (x *explainer) fill(ctx context.Context, e *Explanation, free *corev1.Pod, t engine.Trial) (err error) {
+	e.Message, e.Causes = t.Message, x.causes(e.Workload, t.Rejections)
+	e.Choice, e.Would = t.Choice, t.Node
+	if t.Feasible == 0 {
+		e.Nearest, e.Blockers = nearest(t)
+		e.Mended = true
+		e.Mend, e.MendAll, err = x.world.Mend(ctx, free, mendBudget)
+		return err
+	}
+	e.Lost, err = x.lost(ctx, e, free, t)
+	return err
+}
+
+// patience is how long a scheduler may leave a pod alone at most: by then upstream
+// tries again also pods that nothing has happened for (backend/queue,
+// DefaultPodMaxInUnschedulablePodsDuration).
+const patience = 5 * time.Minute
+
+// late says why a pod that fits has no node.
+func (x *explainer) late(pod *corev1.Pod) string {
+	const usual = "the scheduler would place it now: it has not come to it yet, or it is stuck; look whether it runs and what it logs"
+	taken := x.request.Snapshot.Taken
+	i := slices.IndexFunc(x.request.Snapshot.Schedulers, func(s snapshot.Scheduler) bool { return slices.Contains(s.Profiles, pod.Spec.SchedulerName) })
+	if i < 0 || taken.IsZero() || pod.CreationTimestamp.IsZero() {
+		return usual
+	}
+	s := x.request.Snapshot.Schedulers[i]
+	if !s.Ready {
+		return "it fits, but nobody looks at it: scheduler " + s.Name + " does not lead"
+	}
+	last, said := pod.CreationTimestamp.Time, ""
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.LastTransitionTime.After(last) {
+			last, said = c.LastTransitionTime.Time, c.Reason
 		}
 	}
-	g.Opener = "nobody opens it: the bundled scheduler, which does, is not known to run here"
-	return g
+	idle := taken.Sub(last).Round(time.Second)
+	switch {
+	case idle < patience:
+		return usual
+	case said == "":
+		return fmt.Sprintf("scheduler %s runs and holds its lease, but has said nothing of the pod in the %s since it was made: it is stuck; see what it logs, and restart it", s.Name, idle)
+	}
+	return fmt.Sprintf("scheduler %s runs and holds its lease, and found no node %s ago (%s); by now there is one: unless it has tried since, it is stuck; see what it logs, and restart it", s.Name, idle, said)
 }
 
 // causes groups rejections by plugin and reason, and counts nodes by pool.

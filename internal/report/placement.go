@@ -17,7 +17,7 @@ import (
 // The summary is that of the result, by the same pools.
 func Placement(w io.Writer, format Format, r *preview.Result, s *preview.Summary, pools preview.Pools, o Options) error {
 	if format != Text {
-		return documents(w, format, "Placement", placementDocument(r, s, pools, o))
+		return o.documents(w, format, "Placement", placementDocument(r, s, pools, o))
 	}
 	p := placement{result: r, summary: s, pools: pools, options: o}
 	p.headline()
@@ -62,12 +62,24 @@ func (p *placement) headline() {
 	part(n.Moved, "pod moves", "pods move")
 	part(n.Added, "pod is added", "pods are added")
 	part(n.Removed, "pod goes", "pods go")
-	part(n.Waiting, "pod stays Pending", "pods stay Pending")
+	untried := 0
+	for _, w := range p.summary.Workloads {
+		for _, pod := range w.Waiting {
+			if pod.Verdict == simulate.Untried {
+				untried++
+			}
+		}
+	}
+	part(untried, "pod is not tried", "pods are not tried")
+	part(n.Waiting-untried, "pod stays Pending", "pods stay Pending")
 	part(n.NeedsNodes, "pod needs new nodes", "pods need new nodes")
 	part(len(p.result.Evicted), "pod is evicted for others", "pods are evicted for others")
 	part(len(p.result.Stuck), "rollout or drain comes to a halt", "rollouts or drains come to a halt")
 	if len(parts) == 0 {
 		parts = []string{"no pod moves"}
+	}
+	if p.result.Cut {
+		p.say("%s", style{p.options.Color}.paint(bold, "Cut off before the end: what follows is what was known by then."))
 	}
 	p.say("%s.", strings.Join(parts, ", "))
 	if n.ByTie > 0 {
@@ -102,7 +114,7 @@ func (p *placement) fill() {
 		return
 	}
 	p.section("Nodes")
-	t := &table{}
+	t := p.options.table()
 	t.add("POOL", "ZONE", "NODES", "PODS", "CPU REQUESTED", "MEMORY")
 	for _, f := range p.summary.Fill {
 		t.add(orNone(f.Pool), orNone(f.Zone), change(f.Nodes, f.NodesAfter), change(f.Pods, f.PodsAfter),
@@ -145,7 +157,7 @@ func bar(part, total int64) string {
 
 // moves lists the workloads whose placement changes.
 func (p *placement) moves() {
-	t := &table{}
+	t := p.options.table()
 	t.add("WORKLOAD", "MOVED", "BEFORE", "AFTER")
 	rows := 0
 	for _, w := range p.summary.Workloads {
@@ -200,6 +212,9 @@ func (p *placement) waiting() {
 			p.say("%s: %s fit on new nodes of pool %s, of which %d would do for all.", w.Ref, amount(n, "pod would", "pods would"), pool, p.growth(pool))
 		}
 		for _, group := range alike(w.Waiting) {
+			if group[0].Verdict == simulate.Untried {
+				continue // said once, for all
+			}
 			p.sectionOnce(&heading, "Pods without a node")
 			var names []string
 			for _, pod := range group[:min(len(group), mostWaiting)] {
@@ -237,7 +252,7 @@ func (p *placement) why(pod simulate.Pod) []string {
 			return []string{"held back before scheduling: its group is not complete, or not known"}
 		}
 		return []string{"held by the gates " + strings.Join(names, ", ")}
-	case simulate.Waiting, simulate.Placed, simulate.NeedsNodes, simulate.Gone:
+	case simulate.Waiting, simulate.Placed, simulate.NeedsNodes, simulate.Untried, simulate.Gone:
 	}
 	lines := causes(p.result.Causes(pod, p.pools), p.options)
 	if len(lines) == 0 && pod.Attempt != nil {
@@ -337,13 +352,7 @@ func (p *placement) evicted() {
 }
 
 func (p *placement) assumptions() {
-	lines := slices.Clone(p.result.Assumptions)
-	for _, name := range p.result.Unknown {
-		lines = append(lines, fmt.Sprintf("the configuration of scheduler %s is not known: it is taken to be upstream's default", name))
-	}
-	for _, m := range p.result.Request.Snapshot.Missing {
-		lines = append(lines, fmt.Sprintf("%s could not be read and are taken to be none", m.Resource))
-	}
+	lines := assumed(p.result)
 	if len(lines) == 0 {
 		return
 	}
@@ -351,6 +360,28 @@ func (p *placement) assumptions() {
 	for _, line := range lines {
 		p.say("- %s", line)
 	}
+}
+
+// assumed are all that a result rests on.
+func assumed(r *preview.Result) []string {
+	lines := append([]string{}, r.Assumptions...)
+	if r.Request.AsConfigured {
+		lines = append(lines, "nodes are sampled as the schedulers are configured to: this is one outcome of many, a statistic, and says neither which node is best nor where others would do as well")
+	}
+	for _, url := range r.Extenders {
+		if r.Request.CallExtenders {
+			lines = append(lines, fmt.Sprintf("extender %s was asked, and would say the same again", url))
+		} else {
+			lines = append(lines, fmt.Sprintf("extender %s is not asked: what it would say is not known (--call-extenders asks it)", url))
+		}
+	}
+	for _, name := range r.Unknown {
+		lines = append(lines, fmt.Sprintf("the configuration of scheduler %s is not known: it is taken to be upstream's default", name))
+	}
+	for _, m := range r.Request.Snapshot.Missing {
+		lines = append(lines, fmt.Sprintf("%s could not be read and are taken to be none", m.Resource))
+	}
+	return lines
 }
 
 // originText names the policies' lines.

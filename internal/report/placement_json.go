@@ -40,7 +40,10 @@ func placementDocument(r *preview.Result, s *preview.Summary, pools preview.Pool
 	document := map[string]any{
 		"pods": pods, "evicted": evicted, "stuck": stuck, "newNodes": growth, "nodes": nodes,
 		"summary": map[string]any{"moved": n.Moved, "movedByTie": n.ByTie, "restarted": n.Restarted, "added": n.Added, "removed": n.Removed, "pending": n.Waiting, "needsNodes": n.NeedsNodes},
-		"seed":    r.Request.Seed, "assumptions": append([]string{}, r.Assumptions...),
+		"seed":    r.Request.Seed, "assumptions": assumed(r),
+	}
+	if r.Cut {
+		document["cutOff"] = true
 	}
 	set(document, "cluster", r.Request.Snapshot.Cluster)
 	if t := r.Request.Snapshot.Taken; !t.IsZero() {

@@ -59,7 +59,21 @@ type Options struct {
 	// Source returns the text of a file that a finding points into, for the
 	// excerpt; false if there is none. Without it there are no excerpts.
 	Source func(file string) ([]byte, bool)
+	// Names puts the owner's names in the place of the words of an anonymised snapshot,
+	// wherever they stand in a text; nil leaves the words.
+	Names func(string) string
 }
+
+// named returns the text with the owner's names.
+func (o Options) named(text string) string {
+	if o.Names == nil {
+		return text
+	}
+	return o.Names(text)
+}
+
+// table returns an empty table, whose cells will have the owner's names.
+func (o Options) table() *table { return &table{names: o.named} }
 
 // DefaultWidth is how many columns text takes if nothing else is said.
 const DefaultWidth = 80
@@ -67,7 +81,7 @@ const DefaultWidth = 80
 // Wrapped returns the text, which may have several lines, in lines of at most
 // the options' width; what is broken goes on further in than its line begins.
 func (o Options) Wrapped(text string) string {
-	lines := strings.Split(text, "\n")
+	lines := strings.Split(o.named(text), "\n")
 	for i, line := range lines {
 		lead := len(line) - len(strings.TrimLeft(line, " "))
 		lines[i] = wrap(line, o.width(), strings.Repeat(" ", lead+4))

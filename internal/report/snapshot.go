@@ -31,11 +31,11 @@ func Snapshot(w io.Writer, format Format, s *snapshot.Snapshot, o Options) error
 		if len(s.Schedulers) > 0 {
 			fields["schedulers"] = s.Schedulers
 		}
-		return documents(w, format, "SnapshotSummary", fields)
+		return o.documents(w, format, "SnapshotSummary", fields)
 	}
 	var b strings.Builder
 	b.WriteString(o.Wrapped(snapshotHead(s, o.Now)) + "\n\n")
-	t := &table{}
+	t := o.table()
 	t.add("COUNT", "WHAT")
 	for _, c := range sum.Counts {
 		what := c.Name
@@ -46,7 +46,7 @@ func Snapshot(w io.Writer, format Format, s *snapshot.Snapshot, o Options) error
 	}
 	b.WriteString(t.text(o.width()))
 	if len(sum.Groups) > 0 {
-		b.WriteString("\n" + fillTable(sum.Groups).text(o.width()))
+		b.WriteString("\n" + fillTable(sum.Groups, o).text(o.width()))
 	}
 	if len(s.Missing) > 0 {
 		var names []string
@@ -84,8 +84,8 @@ func snapshotHead(s *snapshot.Snapshot, now time.Time) string {
 	return text + fmt.Sprintf(", taken %s ago (%s)", duration.HumanDuration(age), s.Taken.UTC().Format(time.RFC3339))
 }
 
-func fillTable(groups []snapshot.Group) *table {
-	t := &table{}
+func fillTable(groups []snapshot.Group, o Options) *table {
+	t := o.table()
 	t.add("POOL", "ZONE", "NODES", "PODS", "CPU", "MEMORY")
 	for _, g := range groups {
 		nodes := fmt.Sprint(g.Nodes)

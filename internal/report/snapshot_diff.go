@@ -23,7 +23,7 @@ func SnapshotDiff(w io.Writer, format Format, d *snapshot.Difference, o Options)
 		if len(d.Unknown) > 0 {
 			fields["unknown"] = d.Unknown
 		}
-		return documents(w, format, "SnapshotDiff", fields)
+		return o.documents(w, format, "SnapshotDiff", fields)
 	}
 	var b strings.Builder
 	if len(d.Changes) == 0 {
@@ -35,7 +35,7 @@ func SnapshotDiff(w io.Writer, format Format, d *snapshot.Difference, o Options)
 		}
 		b.WriteString(o.Wrapped(headline(group)) + "\n")
 		if group[0].List == "pods" {
-			b.WriteString(podTable(group, o.width()))
+			b.WriteString(podTable(group, o))
 			continue
 		}
 		for i, c := range group {
@@ -126,7 +126,7 @@ func short(value string) string {
 }
 
 // podTable counts the pods of each workload, those with the most first.
-func podTable(pods []snapshot.Change, width int) string {
+func podTable(pods []snapshot.Change, o Options) string {
 	counts := map[string]map[snapshot.ChangeKind]int{}
 	for _, p := range pods {
 		if counts[p.Workload] == nil {
@@ -142,7 +142,7 @@ func podTable(pods []snapshot.Change, width int) string {
 		return n
 	}
 	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int { return cmp.Or(cmp.Compare(all(b), all(a)), cmp.Compare(a, b)) })
-	t := &table{}
+	t := o.table()
 	t.add("  WORKLOAD", "NEW", "GONE", "PLACED", "MOVED", "REPLACED", "CHANGED")
 	for i, name := range names {
 		if i == mostChanges {
@@ -158,7 +158,7 @@ func podTable(pods []snapshot.Change, width int) string {
 		}
 		t.add(row...)
 	}
-	text := t.text(width)
+	text := t.text(o.width())
 	if len(names) > mostChanges {
 		text += fmt.Sprintf("  … and %d more workloads; -o json lists all\n", len(names)-mostChanges)
 	}

@@ -9,12 +9,19 @@ import (
 // table lays out rows in columns, the first row being the heading. Where they
 // take more than the width, the widest columns are narrowed, and their cells go
 // on below themselves.
-type table struct{ rows [][]string }
+type table struct {
+	rows [][]string
+	// names is applied to each cell; nil leaves it.
+	names func(string) string
+}
 
 // add appends a row; all rows have as many cells as the first.
 func (t *table) add(cells ...string) {
 	row := make([]string, len(cells))
 	for i, cell := range cells {
+		if t.names != nil {
+			cell = t.names(cell)
+		}
 		row[i] = printable(cell)
 	}
 	t.rows = append(t.rows, row)

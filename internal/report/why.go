@@ -5,6 +5,8 @@ import (
 	"io"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/duration"
+
 	"github.com/kubectl-sched/kubectl-sched/internal/preview"
 	"github.com/kubectl-sched/kubectl-sched/internal/simulate"
 	"github.com/kubectl-sched/kubectl-sched/internal/simulate/engine"
@@ -13,14 +15,18 @@ import (
 // Why writes why a pod is where it is, or nowhere.
 func Why(w io.Writer, format Format, e *preview.Explanation, o Options) error {
 	if format != Text {
-		return documents(w, format, "Explanation", whyDocument(e, o))
+		return o.documents(w, format, "Explanation", whyDocument(e, o))
 	}
 	x := explaining{explanation: e, options: o}
 	x.verdict()
 	x.gates()
+	x.gang()
 	x.causes()
 	x.mend()
+	x.pools()
 	x.choice()
+	x.lost()
+	x.skipped()
 	for _, note := range e.Notes {
 		x.say("Note: %s.", note)
 	}
@@ -54,6 +60,8 @@ func (x *explaining) verdict() {
 		x.say("%s has no node, and fits node %s.", name, e.Would)
 	case simulate.Gated:
 		x.say("%s has no node: no scheduler looks at it yet.", name)
+	case simulate.NeedsNodes:
+		x.say("%s has no node, and would fit a new node of pool %s: %s would do for all that wait.", name, e.Pool, amount(e.NewNodes, "node", "nodes"))
 	case simulate.Unserved:
 		x.say("%s has no node: nobody schedules it.", name)
 	default:
@@ -66,7 +74,14 @@ func (x *explaining) verdict() {
 
 func (x *explaining) gates() {
 	for _, g := range x.explanation.Gates {
-		x.say("  gate %s: %s", g.Name, g.Opener)
+		text := "gate " + g.Name + ": " + g.Opener
+		if g.For > 0 {
+			text += "; in place for " + duration.HumanDuration(g.For)
+		}
+		x.say("  %s", text)
+		if g.Waits != "" {
+			x.say("    %s", g.Waits)
+		}
 	}
 	if len(x.explanation.Gates) > 0 && x.explanation.Would != "" {
 		x.say("Without the gates it would go to node %s.", x.explanation.Would)
@@ -76,8 +91,8 @@ func (x *explaining) gates() {
 // causes says what is in the way of other nodes, and of which least is.
 func (x *explaining) causes() {
 	e := x.explanation
-	if len(e.Causes) == 0 {
-		return
+	if len(e.Causes) == 0 || e.Verdict == simulate.Gated && len(e.Gates) == 0 {
+		return // what holds it is not a node
 	}
 	if e.Would != "" || e.Verdict == simulate.Placed {
 		x.say("Not fit are:")
@@ -104,7 +119,7 @@ func (x *explaining) mend() {
 		for _, edit := range e.Mend {
 			x.say("  - %s", edit.Text)
 		}
-	case len(e.Causes) == 0 || e.Would != "" || e.Verdict == simulate.Placed:
+	case !e.Mended:
 	case e.MendAll:
 		x.say("No one or two changes of tolerations, constraints or room would let it fit.")
 	default:
@@ -122,13 +137,16 @@ func (x *explaining) choice() {
 	if on := x.explanation.Pod.Spec.NodeName; on != "" && on != would {
 		x.say("Placed today it would go to node %s:", would)
 	}
+	if x.explanation.Verdict == simulate.Gated && len(x.explanation.Gates) == 0 {
+		x.say("By itself it would go to node %s:", would)
+	}
 	if c.Tied > 0 {
 		x.say("%s as good as %s: between them chance decides.", amount(c.Tied, "other node is", "other nodes are"), would)
 	} else {
 		x.say("%s wins over %s by %d points.", would, c.RunnerUp, c.Total-c.RunnerUpTotal)
 	}
-	t := &table{}
-	t.add("PLUGIN", "WEIGHT", strings.ToUpper(would), strings.ToUpper(c.RunnerUp))
+	t := x.options.table()
+	t.add("PLUGIN", "WEIGHT", strings.ToUpper(x.options.named(would)), strings.ToUpper(x.options.named(c.RunnerUp)))
 	for i, s := range c.Scores {
 		t.add(s.Plugin, fmt.Sprint(s.Weight), fmt.Sprint(s.Points), points(c.RunnerUpScores, s.Plugin, i))
 	}
@@ -155,7 +173,12 @@ func whyDocument(e *preview.Explanation, o Options) map[string]any {
 	set(document, "nearestNode", e.Nearest)
 	gates := make([]map[string]any, 0, len(e.Gates))
 	for _, g := range e.Gates {
-		gates = append(gates, map[string]any{"name": g.Name, "ours": g.Ours, "opener": g.Opener})
+		entry := map[string]any{"name": g.Name, "ours": g.Ours, "opener": g.Opener}
+		set(entry, "waits", g.Waits)
+		if g.For > 0 {
+			entry["for"] = g.For.String()
+		}
+		gates = append(gates, entry)
 	}
 	document["gates"] = gates
 	changes := make([]string, 0, len(e.Mend))
@@ -163,6 +186,7 @@ func whyDocument(e *preview.Explanation, o Options) map[string]any {
 		changes = append(changes, edit.Text)
 	}
 	document["smallestChange"] = changes
+	whyParts(document, e, o)
 	if e.Choice != nil {
 		document["choice"] = choiceEntry(e.Choice)
 	}

@@ -15,6 +15,8 @@ import (
 // Create adds objects that pods depend on: PriorityClasses and PodGroups.
 type Create struct{ Objects []store.Object }
 
+func (c Create) what() string { return fmt.Sprintf("create %d objects", len(c.Objects)) }
+
 func (c Create) take(_ context.Context, w *World) error {
 	for _, o := range c.Objects {
 		if class, ok := o.(*schedulingv1.PriorityClass); ok {
@@ -38,6 +40,8 @@ type Mark struct {
 	Labels map[string]string
 	Taints []corev1.Taint
 }
+
+func (m Mark) what() string { return fmt.Sprintf("mark %d nodes", len(m.Nodes)) }
 
 func (m Mark) take(_ context.Context, w *World) error {
 	for _, name := range m.Nodes {

@@ -1,8 +1,10 @@
 package simulate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"sort"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -35,22 +37,68 @@ func (w *World) rolloutDeployment(ctx context.Context, d *appsv1.Deployment) err
 		}
 		return w.resizeAndSettle(ctx, revision, deref(d.Spec.Replicas))
 	}
+	ready := w.readinessOf(revision)
 	for {
-		moved, err := w.rollDeployment(ctx, d, revision, old)
+		moved, err := w.rollDeployment(ctx, d, revision, ready.count(), old)
 		if err != nil {
 			return err
 		}
-		if !moved {
+		if !moved && !ready.next(deref(d.Spec.Replicas)) {
 			w.finishDeployment(o, d, revision, old)
 			return nil
 		}
 	}
 }
 
+// readiness has the pods of a new revision become ready one by one, in the order in
+// which they were made, and only when the controller has nothing left to do: it is
+// faster than any pod.
+type readiness struct {
+	world *World
+	owner *owner
+	ready map[podName]bool
+}
+
+// readinessOf returns the readiness of the owner's pods: those that are placed already
+// are ready.
+func (w *World) readinessOf(o *owner) *readiness {
+	r := &readiness{world: w, owner: o, ready: map[podName]bool{}}
+	for _, pod := range w.living(o) {
+		if pod.Spec.NodeName != "" {
+			r.ready[keyOf(pod)] = true
+		}
+	}
+	return r
+}
+
+// count is how many of the pods are ready.
+func (r *readiness) count() int32 { return int32(len(r.ready)) }
+
+// manyReplicas is how many times a rollout waits for pods at most; in larger ones
+// several become ready at once.
+const manyReplicas = 250
+
+// next has the next pods of so many in all become ready, and reports whether there were
+// any.
+func (r *readiness) next(of int32) bool {
+	var placed []*corev1.Pod
+	for name := range r.owner.pods {
+		if pod, ok := r.world.engine.Pod(name); ok && pod.Spec.NodeName != "" && !r.ready[name] {
+			placed = append(placed, pod)
+		}
+	}
+	slices.SortFunc(placed, func(a, b *corev1.Pod) int { return cmp.Compare(r.world.order[keyOf(a)], r.world.order[keyOf(b)]) })
+	chunk := 1 + int(of)/manyReplicas
+	for _, pod := range placed[:min(chunk, len(placed))] {
+		r.ready[keyOf(pod)] = true
+	}
+	return len(placed) > 0
+}
+
 // rollDeployment takes one turn of a rolling update: as many new pods as the surge
-// allows, then as few old ones as must be kept. The numbers are those of the
-// deployment controller's rolling.go.
-func (w *World) rollDeployment(ctx context.Context, d *appsv1.Deployment, revision *owner, old []*owner) (moved bool, err error) {
+// allows, then as few old ones as must be kept. So many of the new pods are ready. The
+// numbers are those of the deployment controller's rolling.go.
+func (w *World) rollDeployment(ctx context.Context, d *appsv1.Deployment, revision *owner, ready int32, old []*owner) (moved bool, err error) {
 	sets := []*appsv1.ReplicaSet{w.replicaSet(revision)}
 	for _, rs := range old {
 		sets = append(sets, w.replicaSet(rs))
@@ -73,7 +121,7 @@ func (w *World) rollDeployment(ctx context.Context, d *appsv1.Deployment, revisi
 		total += rs.replicas
 	}
 	least := deref(d.Spec.Replicas) - deploymentutil.MaxUnavailable(*d)
-	spare := total - least - (revision.replicas - w.placed(revision))
+	spare := total - least - (revision.replicas - ready)
 	if spare <= 0 {
 		return moved, nil
 	}
@@ -86,7 +134,7 @@ func (w *World) rollDeployment(ctx context.Context, d *appsv1.Deployment, revisi
 			}
 		}
 	}
-	available := w.placed(revision)
+	available := ready
 	for _, rs := range old {
 		available += w.placed(rs)
 	}

@@ -16,6 +16,8 @@ type Pool struct {
 	Template *corev1.Node
 	// Limit is how many more nodes there may be; 0 for no limit.
 	Limit int
+	// Full says that there may be none.
+	Full bool
 }
 
 // Growth is how many nodes of a pool the pods that wait need.
@@ -30,6 +32,10 @@ const mostNewNodes = 1000
 // Grow adds nodes, one at a time, as long as one lets a pod be placed that waits.
 // The first pool whose nodes do is taken. Those pods are NeedsNodes in the outcome.
 func (w *World) Grow(ctx context.Context, pools []Pool) error {
+	if len(pools) == 0 {
+		return nil
+	}
+	w.begin("add nodes for what waits")
 	hopeless := map[*owner]bool{}
 	for _, name := range w.waiting() {
 		if o := w.pods[name]; o != nil && hopeless[o] || len(w.grown) >= mostNewNodes {
@@ -64,7 +70,7 @@ func (w *World) waiting() []podName {
 // growFor adds a node of the first pool that lets the pod be placed.
 func (w *World) growFor(ctx context.Context, name podName, pools []Pool) (bool, error) {
 	for _, pool := range pools {
-		if pool.Limit > 0 && w.growthOf(pool.Name) >= pool.Limit {
+		if pool.Full || pool.Limit > 0 && w.growthOf(pool.Name) >= pool.Limit {
 			continue
 		}
 		before := maps.Clone(w.last)

@@ -29,7 +29,7 @@ type Edit struct {
 
 // Mend returns the smallest change that lets the pod fit a node as things are: one
 // edit, else two; nil if there is none. Of equal ones it is the first, in the order
-// of tolerations, constraints relaxed and room. Each has been tried. It stops
+// of domains not counted, tolerations, constraints relaxed and room. Each has been tried. It stops
 // looking when the budget is spent, and then reports that as not all.
 func (w *World) Mend(ctx context.Context, pod *corev1.Pod, budget time.Duration) (edits []Edit, all bool, err error) {
 	deadline := time.Now().Add(budget)
@@ -83,6 +83,9 @@ func (w *World) edits(pod *corev1.Pod, trial engine.Trial) []Edit {
 		}
 	}
 	var edits []Edit
+	if plugins.Has("PodTopologySpread") {
+		edits = append(edits, counted(pod)...)
+	}
 	if plugins.Has("TaintToleration") {
 		edits = append(edits, tolerations(pod, near)...)
 	}
@@ -175,6 +178,21 @@ func without(list []corev1.NodeSelectorRequirement, k int, r corev1.NodeSelector
 
 func requirement(r corev1.NodeSelectorRequirement) string {
 	return strings.TrimSpace(fmt.Sprintf("%s %s %s", r.Key, r.Operator, strings.Join(r.Values, ",")))
+}
+
+// counted has one edit for each hard spread constraint that counts nodes which the
+// pod does not tolerate, and so domains which it cannot be in.
+func counted(pod *corev1.Pod) []Edit {
+	var edits []Edit
+	honor := corev1.NodeInclusionPolicyHonor
+	for i, c := range pod.Spec.TopologySpreadConstraints {
+		if c.WhenUnsatisfiable == corev1.DoNotSchedule && (c.NodeTaintsPolicy == nil || *c.NodeTaintsPolicy != honor) {
+			edits = append(edits, Edit{Text: "count only nodes whose taints it tolerates (nodeTaintsPolicy: Honor) in the spread over " + c.TopologyKey, Plugin: "PodTopologySpread", apply: func(p *corev1.Pod) {
+				p.Spec.TopologySpreadConstraints[i].NodeTaintsPolicy = &honor
+			}})
+		}
+	}
+	return edits
 }
 
 // spreads has one edit for each hard spread constraint.

@@ -26,6 +26,8 @@ const (
 	Gated Verdict = "gated"
 	// Unserved names a scheduler that is not known to run.
 	Unserved Verdict = "no scheduler"
+	// Untried would have been looked at, had the simulation not been cut off.
+	Untried Verdict = "not tried"
 	// Gone was removed, and nobody makes it anew.
 	Gone Verdict = "gone"
 )
@@ -47,6 +49,8 @@ type Outcome struct {
 	WorkloadOf func(*corev1.Pod) Ref
 	// Assumptions are what the outcome rests on, sorted.
 	Assumptions []string
+	// Cut says that somebody ended the simulation before its end.
+	Cut bool
 }
 
 // Pod is what became of one pod.
@@ -80,7 +84,7 @@ type Stuck struct {
 
 // Outcome returns what came of the steps that were taken.
 func (w *World) Outcome() *Outcome {
-	out := &Outcome{Evicted: w.evicted, Growth: w.growth(), WorkloadOf: w.WorkloadOf, Stuck: w.stuck, Assumptions: slices.Sorted(maps.Keys(w.assumptions))}
+	out := &Outcome{Evicted: w.evicted, Growth: w.growth(), WorkloadOf: w.WorkloadOf, Stuck: w.stuck, Cut: w.cut, Assumptions: slices.Sorted(maps.Keys(w.assumptions))}
 	for _, node := range w.sortedNodes() {
 		if _, grown := w.grown[node.Name]; !grown {
 			out.Nodes = append(out.Nodes, node)
@@ -122,6 +126,8 @@ func (w *World) pod(name podName, pod *corev1.Pod) Pod {
 		p.Verdict = Placed
 	case !w.serves[pod.Spec.SchedulerName]:
 		p.Verdict = Unserved
+	case w.cut && p.Attempt == nil && len(pod.Spec.SchedulingGates) == 0:
+		p.Verdict = Untried
 	case len(pod.Spec.SchedulingGates) > 0 || p.Attempt == nil:
 		p.Verdict = Gated
 	default:

@@ -146,7 +146,11 @@ func (w *World) create(o *owner, name string, edit func(*corev1.Pod)) error {
 	}
 	w.admit(pod)
 	o.pods[keyOf(pod)], w.pods[keyOf(pod)] = true, o
+	w.order[keyOf(pod)] = w.made
 	delete(w.last, keyOf(pod))
+	if err := w.equip(pod); err != nil {
+		return err
+	}
 	return w.engine.Put(pod)
 }
 
@@ -169,7 +173,10 @@ func (w *World) remove(pod *corev1.Pod) error {
 		delete(o.pods, keyOf(pod))
 	}
 	delete(w.pods, keyOf(pod))
-	return w.engine.Remove(pod)
+	if err := w.engine.Remove(pod); err != nil {
+		return err
+	}
+	return w.release(pod)
 }
 
 // replace has the controller of a pod that is gone make another one. A pod that is
@@ -177,8 +184,8 @@ func (w *World) remove(pod *corev1.Pod) error {
 func (w *World) replace(pod *corev1.Pod) error {
 	o := w.pods[keyOf(pod)]
 	delete(w.pods, keyOf(pod))
-	if o == nil {
-		return nil
+	if err := w.release(pod); err != nil || o == nil {
+		return err
 	}
 	delete(o.pods, keyOf(pod))
 	switch {
@@ -188,7 +195,7 @@ func (w *World) replace(pod *corev1.Pod) error {
 	case o.kind == "DaemonSet":
 		return w.replaceDaemon(o, pod)
 	case o.kind == "StatefulSet":
-		return w.create(o, pod.Name, ordinal(pod))
+		return w.create(o, pod.Name, ordinal(o, pod))
 	case int(o.replicas) <= len(o.pods):
 		return nil
 	}

@@ -4,15 +4,14 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -20,12 +19,19 @@ import (
 // Step is one thing that happens to a cluster. Steps are taken one after the
 // other; each ends when nothing moves any more.
 type Step interface {
+	// what says what happens, in the words of a command.
+	what() string
 	take(ctx context.Context, w *World) error
 }
 
 // Take takes the steps. The error is ctx's, or says what of a step cannot be done.
 func (w *World) Take(ctx context.Context, steps ...Step) error {
 	for _, step := range steps {
+		if ctx.Err() != nil {
+			w.cut = true
+			return context.Cause(ctx)
+		}
+		w.begin(step.what())
 		if err := step.take(ctx, w); err != nil {
 			return err
 		}
@@ -36,11 +42,15 @@ func (w *World) Take(ctx context.Context, steps ...Step) error {
 // Pending has the pods that wait be placed, and nothing else happen.
 type Pending struct{}
 
+func (Pending) what() string { return "place what waits" }
+
 func (Pending) take(ctx context.Context, w *World) error { return w.settle(ctx) }
 
 // Replay places every pod anew, in the order in which they were made. Pods of
 // DaemonSets and those that name their node stay where they are.
 type Replay struct{}
+
+func (Replay) what() string { return "place every pod anew" }
 
 func (Replay) take(ctx context.Context, w *World) error {
 	var placed []*corev1.Pod
@@ -55,11 +65,17 @@ func (Replay) take(ctx context.Context, w *World) error {
 		if err := w.engine.Remove(pod); err != nil {
 			return err
 		}
+		if err := w.release(pod); err != nil {
+			return err
+		}
 	}
 	for _, pod := range placed {
 		again := *pod
 		again.Spec.NodeName = ""
 		again.Status = corev1.PodStatus{Phase: corev1.PodPending}
+		if err := w.equip(&again); err != nil {
+			return err
+		}
 		if err := w.engine.Put(&again); err != nil {
 			return err
 		}
@@ -76,6 +92,17 @@ func isMirror(pod *corev1.Pod) bool {
 // Rollout has a workload become what the object says, under its own strategy. A
 // workload that is not there yet is made.
 type Rollout struct{ Object runtime.Object }
+
+func (r Rollout) what() string {
+	kind := r.Object.GetObjectKind().GroupVersionKind().Kind
+	if kind == "" {
+		kind = reflect.TypeOf(r.Object).Elem().Name()
+	}
+	if o, ok := r.Object.(metav1.Object); ok {
+		return "roll out " + Ref{kind, o.GetNamespace(), o.GetName()}.String()
+	}
+	return "roll out a " + kind
+}
 
 func (r Rollout) take(ctx context.Context, w *World) error {
 	switch o := r.Object.DeepCopyObject().(type) {
@@ -130,6 +157,9 @@ func (w *World) standalone(ctx context.Context, pod *corev1.Pod) error {
 	pod.CreationTimestamp, pod.Status.Phase = metav1.NewTime(w.now), corev1.PodPending
 	w.admit(pod)
 	w.pods[keyOf(pod)] = nil
+	if err := w.equip(pod); err != nil {
+		return err
+	}
 	if err := w.engine.Put(pod); err != nil {
 		return err
 	}
@@ -141,6 +171,8 @@ type Scale struct {
 	Workload Ref
 	Replicas int32
 }
+
+func (s Scale) what() string { return fmt.Sprintf("scale %s to %d", s.Workload, s.Replicas) }
 
 func (s Scale) take(ctx context.Context, w *World) error {
 	o := w.byRef[s.Workload]
@@ -192,100 +224,10 @@ func (w *World) alike(r Ref) string {
 	return "there is " + strings.Join(found, ", ")
 }
 
-// Drain cordons the nodes and evicts their pods, but for those of DaemonSets and
-// static ones, as PodDisruptionBudgets allow.
-type Drain struct{ Nodes []string }
-
-func (d Drain) take(ctx context.Context, w *World) error {
-	for _, name := range d.Nodes {
-		node := w.nodes[name]
-		if node == nil {
-			return fmt.Errorf("there is no node %q in the snapshot to drain", name)
-		}
-		cordoned := node.DeepCopy()
-		cordoned.Spec.Unschedulable = true
-		if err := w.putNode(cordoned); err != nil {
-			return err
-		}
-	}
-	for _, name := range d.Nodes {
-		if err := w.drain(ctx, name); err != nil {
-			return err
-		}
-	}
-	return w.settle(ctx)
-}
-
-// drain evicts the pods of the node one after the other. A budget that allows no
-// eviction now may once the pods that went before run elsewhere; one that never
-// does keeps its pod.
-func (w *World) drain(ctx context.Context, node string) error {
-	for {
-		evicted := false
-		for _, pod := range w.on(node) {
-			if o := w.pods[keyOf(pod)]; isMirror(pod) || o != nil && o.kind == "DaemonSet" {
-				continue
-			}
-			if budget := w.forbids(pod); budget != nil {
-				continue
-			}
-			evicted = true
-			if err := w.engine.Remove(pod); err != nil {
-				return err
-			}
-			if err := w.replace(pod); err != nil {
-				return err
-			}
-			if err := w.settle(ctx); err != nil {
-				return err
-			}
-		}
-		if !evicted {
-			break
-		}
-	}
-	for _, pod := range w.on(node) {
-		if budget := w.forbids(pod); budget != nil && !isMirror(pod) {
-			w.stuck = append(w.stuck, Stuck{Workload: w.WorkloadOf(pod), At: pod.Name, Budget: budget.Name, Node: node})
-		}
-	}
-	return nil
-}
-
-// on returns the pods on the node, by name.
-func (w *World) on(node string) []*corev1.Pod {
-	var pods []*corev1.Pod
-	for name := range w.pods {
-		if pod, ok := w.engine.Pod(name); ok && pod.Spec.NodeName == node {
-			pods = append(pods, pod)
-		}
-	}
-	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return strings.Compare(keyOf(a).String(), keyOf(b).String()) })
-	return pods
-}
-
-// forbids returns the budget that does not allow the pod's eviction now, or nil.
-func (w *World) forbids(pod *corev1.Pod) *policyv1.PodDisruptionBudget {
-	for _, budget := range w.budgets[pod.Namespace] {
-		selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
-		if err != nil || !selector.Matches(labels.Set(pod.Labels)) {
-			continue
-		}
-		healthy := int32(0)
-		for name := range w.pods {
-			if other, ok := w.engine.Pod(name); ok && name.Namespace == pod.Namespace && other.Spec.NodeName != "" && selector.Matches(labels.Set(other.Labels)) {
-				healthy++
-			}
-		}
-		if healthy-1 < budget.Status.DesiredHealthy {
-			return budget
-		}
-	}
-	return nil
-}
-
 // Lose takes the nodes away with all that runs on them.
 type Lose struct{ Nodes []string }
+
+func (l Lose) what() string { return fmt.Sprintf("lose %d nodes", len(l.Nodes)) }
 
 func (l Lose) take(ctx context.Context, w *World) error {
 	var lost []*corev1.Pod
@@ -318,6 +260,8 @@ type AddNodes struct {
 	Template *corev1.Node
 	Count    int
 }
+
+func (a AddNodes) what() string { return fmt.Sprintf("add %d nodes", a.Count) }
 
 func (a AddNodes) take(ctx context.Context, w *World) error {
 	for range a.Count {

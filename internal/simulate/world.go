@@ -12,6 +12,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -47,20 +48,29 @@ type World struct {
 	serves  map[string]bool // scheduler names
 	classes map[string]*schedulingv1.PriorityClass
 	usual   *schedulingv1.PriorityClass // of pods that name none
-	nodes   map[string]*corev1.Node
-	budgets map[string][]*policyv1.PodDisruptionBudget // by namespace
-	owners  map[types.UID]*owner
-	byRef   map[Ref]*owner // those that nobody controls
+	// volumeClass is the StorageClass of claims that name none; claimTemplates are for
+	// devices.
+	volumeClass    string
+	claimTemplates map[podName]*resourcev1.ResourceClaimTemplate
+	nodes          map[string]*corev1.Node
+	budgets        map[string][]*policyv1.PodDisruptionBudget // by namespace
+	owners         map[types.UID]*owner
+	byRef          map[Ref]*owner // those that nobody controls
 	// before is where each pod was, "" for nowhere yet; pods are those of now.
 	before map[podName]*corev1.Pod
 	pods   map[podName]*owner // nil: nobody's
 	made   int
+	order  map[podName]int   // when each pod that was made was, by made
 	grown  map[string]string // nodes that Grow added, and their pools
 
 	last        map[podName]engine.Attempt
 	evicted     []engine.Eviction
 	stuck       []Stuck
 	assumptions map[string]bool
+
+	at   Progress
+	hear func(Progress) // nil: nobody
+	cut  bool           // somebody ended it before its end
 }
 
 // NewWorld returns the world of the snapshot. Nothing has been scheduled in it: the
@@ -70,17 +80,19 @@ func NewWorld(ctx context.Context, s *snapshot.Snapshot, o engine.Options) (*Wor
 	if o.Now.IsZero() {
 		o.Now = s.Taken
 	}
+	w := &World{
+		now:    o.Now,
+		serves: map[string]bool{}, classes: map[string]*schedulingv1.PriorityClass{}, nodes: map[string]*corev1.Node{}, budgets: map[string][]*policyv1.PodDisruptionBudget{},
+		owners: map[types.UID]*owner{}, byRef: map[Ref]*owner{}, claimTemplates: map[podName]*resourcev1.ResourceClaimTemplate{},
+		before: map[podName]*corev1.Pod{}, pods: map[podName]*owner{}, grown: map[string]string{}, order: map[podName]int{},
+		last: map[podName]engine.Attempt{}, assumptions: map[string]bool{},
+	}
+	o.Cycle = w.cycle
 	e, err := engine.New(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	w := &World{
-		engine: e, now: o.Now,
-		serves: map[string]bool{}, classes: map[string]*schedulingv1.PriorityClass{}, nodes: map[string]*corev1.Node{}, budgets: map[string][]*policyv1.PodDisruptionBudget{},
-		owners: map[types.UID]*owner{}, byRef: map[Ref]*owner{},
-		before: map[podName]*corev1.Pod{}, pods: map[podName]*owner{}, grown: map[string]string{},
-		last: map[podName]engine.Attempt{}, assumptions: map[string]bool{},
-	}
+	w.engine = e
 	for _, p := range o.Profiles {
 		w.serves[p.SchedulerName] = true
 	}
@@ -101,6 +113,10 @@ func (w *World) load(s *snapshot.Snapshot) error {
 		w.classes[c.Name] = c
 	}
 	w.usual = snapshot.DefaultPriorityClass(s.PriorityClasses)
+	w.volumeClass = usualVolumeClass(s.StorageClasses)
+	for _, t := range s.ResourceClaimTemplates {
+		w.claimTemplates[keyOf(t)] = t
+	}
 	for _, n := range s.Nodes {
 		w.nodes[n.Name] = n
 	}
@@ -140,6 +156,9 @@ func (w *World) load(s *snapshot.Snapshot) error {
 		for _, pod := range inOrder(s.Pods) {
 			if (pod.Spec.NodeName != "") == placed {
 				copied := *pod
+				if !placed && p.err == nil {
+					p.err = w.equip(&copied)
+				}
 				p.put(&copied)
 			}
 		}
@@ -196,6 +215,7 @@ func keyOf(o metav1.Object) podName {
 func (w *World) settle(ctx context.Context) error {
 	for {
 		err := w.engine.Settle(ctx)
+		w.noteProvisions()
 		for _, a := range w.engine.Attempts() {
 			w.last[keyOf(a.Pod)] = a
 		}
@@ -206,6 +226,7 @@ func (w *World) settle(ctx context.Context) error {
 				return err
 			}
 		}
+		w.cut = w.cut || ctx.Err() != nil
 		if err != nil || len(evictions) == 0 {
 			return err
 		}

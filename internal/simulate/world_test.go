@@ -1,6 +1,8 @@
 package simulate
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -321,5 +323,38 @@ func TestDefaultPriorityClass(t *testing.T) {
 	}
 	if len(out.Pods) != 2 {
 		t.Errorf("there are %d pods, want 2", len(out.Pods))
+	}
+}
+
+// A simulation that is cut off says so, and tells pods that it has not come to from
+// those that are held.
+func TestCutOff(t *testing.T) {
+	t.Parallel()
+	d := deployment("web", 0, "100m")
+	s := world(zones(1), d)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	w := newWorld(t, s)
+	var heard []Progress
+	w.Hear(2, func(p Progress) {
+		heard = append(heard, p)
+		if p.Tried == 4 {
+			cancel()
+		}
+	})
+	if err := w.Take(ctx, Scale{Ref{"Deployment", "shop", "web"}, 10}, Pending{}); !errors.Is(err, context.Canceled) {
+		t.Fatalf("error is %v, want that it was cancelled", err)
+	}
+	out := w.Outcome()
+	verdicts := map[Verdict]int{}
+	for _, p := range out.Pods {
+		verdicts[p.Verdict]++
+	}
+	if diff := cmp.Diff(map[Verdict]int{Placed: 4, Untried: 6}, verdicts); diff != "" || !out.Cut {
+		t.Errorf("cut is %v, verdicts differ: %s", out.Cut, diff)
+	}
+	last := heard[len(heard)-1]
+	if want := (Progress{Step: 1, Steps: 2, What: "scale Deployment shop/web to 10", Tried: 4, Waiting: 6}); last != want {
+		t.Errorf("progress is %+v, want %+v", last, want)
 	}
 }

@@ -142,9 +142,17 @@ func (p *poolMap) elastic(s *snapshot.Snapshot) []simulate.Pool {
 	}
 	var pools []simulate.Pool
 	for _, name := range slices.Sorted(maps.Keys(grows)) {
-		if template := p.template(s, name); template != nil {
-			pools = append(pools, simulate.Pool{Name: name, Template: template})
+		template := p.template(s, name)
+		if template == nil {
+			continue
 		}
+		pool := simulate.Pool{Name: name, Template: template}
+		for _, u := range s.NodePools {
+			if n, limited := preview.RoomFor(u, template); u.GetName() == name && limited {
+				pool.Limit, pool.Full = n, n == 0
+			}
+		}
+		pools = append(pools, pool)
 	}
 	return pools
 }

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -59,5 +61,29 @@ func TestInterrupted(t *testing.T) {
 	}
 	if code := run(ctx, a, []string{"lint", "-p", "x"}); code != exitInterrupted {
 		t.Errorf("exit code %d, want %d\n%s%s", code, exitInterrupted, &stdout, &stderr)
+	}
+}
+
+// TestSimulationCutOff holds that a simulation that a signal ended says what it has,
+// marked as such, and exits as an interrupted command.
+func TestSimulationCutOff(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "cluster.yaml")
+	text := "apiVersion: v1\nkind: Node\nmetadata: {name: node-1}\nstatus: {allocatable: {cpu: 4, memory: 4Gi, pods: 9}}\n---\n" +
+		"apiVersion: v1\nkind: Pod\nmetadata: {name: p, namespace: shop}\nspec: {containers: [{name: c, image: i}]}\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, interrupt := context.WithCancel(t.Context())
+	interrupt()
+	streams, _, stdout, stderr := genericiooptions.NewTestIOStreams()
+	if code := run(ctx, newApp(streams), []string{"simulate", "--snapshot", file}); code != exitInterrupted {
+		t.Errorf("exit code %d, want %d", code, exitInterrupted)
+	}
+	if want := "Cut off before the end: what follows is what was known by then.\n1 pod is not tried.\n"; !strings.HasPrefix(stdout.String(), want) {
+		t.Errorf("it says %q, want it to begin with %q", stdout.String(), want)
+	}
+	if want := "error: the simulation was cut off; what it says is what was known by then\n"; stderr.String() != want {
+		t.Errorf("standard error is %q, want %q", stderr.String(), want)
 	}
 }

@@ -20,6 +20,9 @@ type scenarioFlags struct {
 	drain, lose     []string
 	scale, addNodes []string
 	seed            uint64
+	// asConfigured and callExtenders have the scheduler go by its configuration also
+	// where that makes a result depend on more than the snapshot.
+	asConfigured, callExtenders bool
 }
 
 func (f *scenarioFlags) addTo(flags *pflag.FlagSet) {
@@ -29,6 +32,8 @@ func (f *scenarioFlags) addTo(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&f.lose, "lose", nil, "Nodes to lose, as KEY=VALUE of a label (zone, region, node and pool are short for theirs)")
 	flags.StringSliceVar(&f.scale, "scale", nil, "Workloads to scale, as KIND/NAME=REPLICAS in --namespace")
 	flags.StringSliceVar(&f.addNodes, "add-nodes", nil, "Nodes to add, as POOL=COUNT, like those that are there")
+	flags.BoolVar(&f.asConfigured, "as-configured", false, "Sample nodes as percentageOfNodesToScore of the schedulers says, instead of scoring all: one outcome of many")
+	flags.BoolVar(&f.callExtenders, "call-extenders", false, "Ask the extenders of the schedulers' configurations, over the network from here; they never bind")
 	flags.Uint64Var(&f.seed, "seed", 1, "What decides between nodes that are equal in everything")
 }
 

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,6 +15,7 @@ import (
 type simulateFlags struct {
 	pipelineFlags
 	snapshotSource
+	ownNames
 	scenarioFlags
 	output string
 	failOn bool
@@ -49,6 +49,7 @@ func newSimulateCommand(a *app) *cobra.Command {
 	f.manifestFlags.addTo(flags)
 	f.clusterFlags.addTo(flags)
 	f.snapshotSource.addTo(flags)
+	f.ownNames.addTo(flags)
 	f.scenarioFlags.addTo(flags)
 	flags.BoolVar(&f.failOn, "fail-on-pending", false, "Exit with 1 if a pod finds no node")
 	flags.StringVarP(&f.output, "output", "o", "text", "Format: text, json or yaml")
@@ -71,6 +72,7 @@ type simulateOptions struct {
 	app      *app
 	pipeline *pipeline
 	source   snapshotSource
+	names    ownNames
 	scenario scenarioFlags
 	format   report.Format
 	failOn   bool
@@ -90,7 +92,7 @@ func (f *simulateFlags) toOptions(a *app) (*simulateOptions, error) {
 		return nil, err
 	}
 	return &simulateOptions{
-		app: a, pipeline: p, source: f.snapshotSource, scenario: f.scenarioFlags, format: format, failOn: f.failOn,
+		app: a, pipeline: p, source: f.snapshotSource, names: f.ownNames, scenario: f.scenarioFlags, format: format, failOn: f.failOn,
 		policies: len(f.policyFlags.paths) > 0 || a.defaultPolicyPath() == defaultPolicyFolder,
 	}, nil
 }
@@ -109,16 +111,24 @@ func (o *simulateOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	names, options, err := o.names.of(o.app, s)
+	if err != nil {
+		return err
+	}
 	request, pools, err := o.app.previewOf(ctx, o.pipeline, s, o.policies)
 	if err != nil {
 		return err
 	}
-	if request.Steps, err = o.scenario.steps(s, pools, o.pipeline.flagNamespace()); err != nil {
+	if request.Steps, err = o.scenario.inWords(names).steps(s, pools, names.Word(o.pipeline.flagNamespace())); err != nil {
 		return err
 	}
 	request.Seed = o.scenario.seed
+	request.AsConfigured, request.CallExtenders = o.scenario.asConfigured, o.scenario.callExtenders
 	request.Pools = pools.elastic(s)
+	bar := o.app.newSimulationBar()
+	request.Hear = bar.hear
 	result, findings, err := preview.Run(ctx, *request)
+	bar.end()
 	if result == nil {
 		return o.app.stop(findings, err)
 	}
@@ -128,11 +138,11 @@ func (o *simulateOptions) Run(ctx context.Context) error {
 		return err
 	}
 	summary := result.Summarize(pools.of)
-	if err := report.Placement(o.app.Out, o.format, result, summary, pools.of, o.app.reportOptions(o.app.Out)); err != nil {
+	if err := report.Placement(o.app.Out, o.format, result, summary, pools.of, options); err != nil {
 		return err
 	}
 	if interrupted {
-		return fmt.Errorf("the simulation was interrupted; what is above is what was known by then: %w", err)
+		return exitError{code: exitInterrupted, err: errors.New("the simulation was cut off; what it says is what was known by then")}
 	}
 	n := summary.Pods()
 	if o.failOn && n.Waiting > 0 || o.failOnMoves && n.Moved+n.Restarted > 0 {

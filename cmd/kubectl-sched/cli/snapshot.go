@@ -132,17 +132,23 @@ func (o *snapshotOptions) readNames() (*anonymize.Names, error) {
 	if o.names == "" {
 		return nil, nil
 	}
-	f, err := os.Open(o.names)
+	names, err := namesIn(o.names)
 	if errors.Is(err, fs.ErrNotExist) {
 		return anonymize.New(rand.Reader)
 	}
+	return names, err
+}
+
+// namesIn reads a file of names.
+func namesIn(file string) (*anonymize.Names, error) {
+	f, err := os.Open(file)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
 	names, err := anonymize.Read(f)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", o.names, err)
+		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	return names, nil
 }

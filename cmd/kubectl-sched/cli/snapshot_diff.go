@@ -23,21 +23,26 @@ func newSnapshotDiffCommand(a *app) *cobra.Command {
 		RunE: runE(func(args []string) (*snapshotDiffOptions, error) { return f.toOptions(a, args) }),
 	}
 	cmd.Flags().StringVarP(&f.output, "output", "o", string(report.Text), "Format: text, json or yaml")
+	f.ownNames.addTo(cmd.Flags())
 	completeValues(cmd, "output", []string{"text", "json", "yaml"})
 	return cmd
 }
 
-type snapshotDiffFlags struct{ output string }
+type snapshotDiffFlags struct {
+	output string
+	ownNames
+}
 
 type snapshotDiffOptions struct {
 	app           *app
 	before, after string
 	format        report.Format
+	names         ownNames
 }
 
 func (f *snapshotDiffFlags) toOptions(a *app, args []string) (*snapshotDiffOptions, error) {
 	format, err := report.ParseFormat(f.output, report.Text, report.JSON, report.YAML)
-	return &snapshotDiffOptions{app: a, before: args[0], after: args[1], format: format}, err
+	return &snapshotDiffOptions{app: a, before: args[0], after: args[1], format: format, names: f.ownNames}, err
 }
 
 // Validate implements options.
@@ -58,7 +63,11 @@ func (o *snapshotDiffOptions) Run(context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := report.SnapshotDiff(o.app.Out, o.format, difference, o.app.reportOptions(o.app.Out)); err != nil {
+	_, options, err := o.names.of(o.app, after)
+	if err != nil {
+		return err
+	}
+	if err := report.SnapshotDiff(o.app.Out, o.format, difference, options); err != nil {
 		return err
 	}
 	if len(difference.Changes) > 0 {

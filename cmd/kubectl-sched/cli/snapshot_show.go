@@ -22,21 +22,26 @@ func newSnapshotShowCommand(a *app) *cobra.Command {
 		RunE: runE(func(args []string) (*snapshotShowOptions, error) { return f.toOptions(a, args) }),
 	}
 	cmd.Flags().StringVarP(&f.output, "output", "o", string(report.Text), "Format: text, json or yaml")
+	f.ownNames.addTo(cmd.Flags())
 	completeValues(cmd, "output", []string{"text", "json", "yaml"})
 	return cmd
 }
 
-type snapshotShowFlags struct{ output string }
+type snapshotShowFlags struct {
+	output string
+	ownNames
+}
 
 type snapshotShowOptions struct {
 	app    *app
 	file   string
 	format report.Format
+	names  ownNames
 }
 
 func (f *snapshotShowFlags) toOptions(a *app, args []string) (*snapshotShowOptions, error) {
 	format, err := report.ParseFormat(f.output, report.Text, report.JSON, report.YAML)
-	return &snapshotShowOptions{app: a, file: args[0], format: format}, err
+	return &snapshotShowOptions{app: a, file: args[0], format: format, names: f.ownNames}, err
 }
 
 // Validate implements options.
@@ -49,5 +54,9 @@ func (o *snapshotShowOptions) Run(context.Context) error {
 	if err != nil {
 		return err
 	}
-	return report.Snapshot(o.app.Out, o.format, s, o.app.reportOptions(o.app.Out))
+	_, options, err := o.names.of(o.app, s)
+	if err != nil {
+		return err
+	}
+	return report.Snapshot(o.app.Out, o.format, s, options)
 }

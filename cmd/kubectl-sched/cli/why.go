@@ -19,6 +19,7 @@ import (
 type whyFlags struct {
 	pipelineFlags
 	snapshotSource
+	ownNames
 	output string
 	seed   uint64
 }
@@ -43,6 +44,7 @@ func newWhyCommand(a *app) *cobra.Command {
 	f.policyFlags.addTo(flags)
 	f.clusterFlags.addTo(flags)
 	f.snapshotSource.addTo(flags)
+	f.ownNames.addTo(flags)
 	flags.Uint64Var(&f.seed, "seed", 1, "What decides between nodes that are equal in everything")
 	flags.StringVarP(&f.output, "output", "o", "text", "Format: text, json or yaml")
 	completeValues(cmd, "output", []string{"text", "json", "yaml"})
@@ -53,6 +55,7 @@ type whyOptions struct {
 	app        *app
 	pipeline   *pipeline
 	source     snapshotSource
+	names      ownNames
 	format     report.Format
 	policies   bool
 	kind, name string
@@ -71,7 +74,7 @@ func (f *whyFlags) toOptions(a *app, args []string) (*whyOptions, error) {
 		return nil, err
 	}
 	o := &whyOptions{
-		app: a, pipeline: p, source: f.snapshotSource, format: format, seed: f.seed,
+		app: a, pipeline: p, source: f.snapshotSource, names: f.ownNames, format: format, seed: f.seed,
 		policies: len(f.policyFlags.paths) > 0 || a.defaultPolicyPath() == defaultPolicyFolder,
 	}
 	target := strings.Join(args, "/")
@@ -102,6 +105,11 @@ func (o *whyOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	names, options, err := o.names.of(o.app, s)
+	if err != nil {
+		return err
+	}
+	o.name, o.namespace = names.Word(o.name), names.Word(o.namespace)
 	pod, err := o.pod(s)
 	if err != nil {
 		return err
@@ -112,11 +120,12 @@ func (o *whyOptions) Run(ctx context.Context) error {
 		return err
 	}
 	request.Seed = o.seed
+	request.Pools = pools.elastic(s)
 	explanation, err := preview.Explain(ctx, *request, o.namespace, pod, pools.of)
 	if err != nil {
 		return err
 	}
-	return report.Why(o.app.Out, o.format, explanation, o.app.reportOptions(o.app.Out))
+	return report.Why(o.app.Out, o.format, explanation, options)
 }
 
 // pod is the name of the pod to explain.

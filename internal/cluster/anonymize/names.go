@@ -98,6 +98,15 @@ func (n *Names) Original(word string) (string, bool) {
 	return original, ok
 }
 
+// Word returns the word that stands for a name of the owner's, and the name itself
+// where it was not replaced.
+func (n *Names) Word(original string) string {
+	if word, ok := n.words[original]; ok {
+		return word
+	}
+	return original
+}
+
 // wordForm is what words look like, wherever they stand in a text.
 var wordForm = regexp.MustCompile(`\bx[0-9a-f]{16}\b`)
 

@@ -17,7 +17,7 @@ import (
 // with what they are about.
 func Snapshot(s *snapshot.Snapshot, n *Names) (*snapshot.Snapshot, error) {
 	out := &snapshot.Snapshot{
-		Taken: s.Taken, Cluster: n.name(s.Cluster), Version: s.Version, Anonymized: true,
+		Taken: s.Taken, Cluster: n.name(s.Cluster), Version: s.Version, Anonymized: true, Served: s.Served,
 	}
 	for _, m := range s.Missing {
 		// The API server's words name the user.

@@ -106,7 +106,29 @@ func (c *capturer) kind(ctx context.Context, k *snapshot.Kind) error {
 	case !served:
 		return nil
 	}
+	if err := c.serves(ctx, k); err != nil {
+		return err
+	}
 	return c.verdict(k.Resource, k.Group, c.read(ctx, k, k.Name, list))
+}
+
+// serves notes that the cluster serves the kind. PodGroups of the API count where it
+// keeps the field of pods that names them.
+func (c *capturer) serves(ctx context.Context, k *snapshot.Kind) error {
+	if !k.Optional() {
+		return nil
+	}
+	if k.Typed && k.Kind == "PodGroup" {
+		kept, err := c.client.KeepsGroups(ctx)
+		if err != nil {
+			return fmt.Errorf("ask whether it keeps the groups of pods: %w", err)
+		}
+		if !kept {
+			return nil
+		}
+	}
+	c.s.Served = append(c.s.Served, k.GroupResource())
+	return nil
 }
 
 // lister returns how the objects of a kind are listed, and whether the cluster

@@ -156,6 +156,7 @@ func TestOtherKindsAndWhatIsOver(t *testing.T) {
 	resources := append(capturetest.Large(1, 0),
 		capturetest.Fixed(schema.GroupVersionKind{Group: "argoproj.io", Version: "v1alpha1", Kind: "Rollout"}, "rollouts", true, broken, rollout),
 		capturetest.Fixed(schema.GroupVersionKind{Group: "scheduling.x-k8s.io", Version: "v1alpha1", Kind: "PodGroup"}, "podgroups", true, group),
+		capturetest.Fixed(schema.GroupVersionKind{Group: "scheduling.x-k8s.io", Version: "v1alpha1", Kind: "ElasticQuota"}, "elasticquotas", true),
 	)
 	resources[2] = capturetest.Fixed(corev1.SchemeGroupVersion.WithKind("Pod"), "pods", true, pod("over", corev1.PodSucceeded, owner), pod("bare", corev1.PodFailed, nil), pod("runs", corev1.PodRunning, owner))
 	resources[4] = capturetest.Fixed(appsv1.SchemeGroupVersion.WithKind("ReplicaSet"), "replicasets", true,
@@ -175,6 +176,9 @@ func TestOtherKindsAndWhatIsOver(t *testing.T) {
 	want := []string{"nodes node-00000.eu-west-1.compute.internal", "replica sets new", "custom workloads r", "pod groups of scheduling.x-k8s.io g", "pods bare", "pods runs"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"elasticquotas.scheduling.x-k8s.io", "podgroups.scheduling.x-k8s.io"}, s.Served); diff != "" {
+		t.Errorf("served: %s", diff)
 	}
 	if spec := s.Custom[0].Object["spec"].(map[string]any); spec["strategy"] != nil || spec["replicas"] != int64(2) {
 		t.Errorf("the rollout's spec is %v", spec)

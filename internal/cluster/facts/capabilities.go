@@ -41,7 +41,7 @@ func Capabilities(s *snapshot.Snapshot) capability.Capabilities {
 		}
 	}
 	caps.NodePools = capability.WithNodePools(nil, nodePools(s.NodePools))
-	caps.NodePoolsKnown = len(s.NodePools) > 0
+	caps.NodePoolsKnown = len(s.NodePools) > 0 || s.Serves("nodepools.karpenter.sh")
 	caps.PodGroups, caps.Gangs = gangs(s)
 	for _, scheduler := range s.Schedulers {
 		if scheduler.Ready {
@@ -87,24 +87,26 @@ func nodePools(all []*unstructured.Unstructured) []capability.NodePool {
 	return pools
 }
 
-// gangs returns the best form of PodGroups that the snapshot shows to be known
-// there, and the least number of members of each.
+// gangs returns the best form of PodGroups that the cluster of the snapshot knows, and
+// the least number of members of each.
 func gangs(s *snapshot.Snapshot) (capability.PodGroupForm, map[string]int32) {
 	least := map[string]int32{}
 	switch {
-	case len(s.PodGroups) > 0:
+	case len(s.PodGroups) > 0 || s.Serves("podgroups.scheduling.k8s.io"):
 		for _, g := range s.PodGroups {
 			if g.Spec.SchedulingPolicy.Gang != nil {
 				least[g.Namespace+"/"+g.Name] = g.Spec.SchedulingPolicy.Gang.MinCount
 			}
 		}
 		return capability.PodGroupAPI, least
-	case len(s.CRDPodGroups) > 0:
+	case len(s.CRDPodGroups) > 0 || s.Serves("podgroups.scheduling.x-k8s.io"):
 		for _, g := range s.CRDPodGroups {
 			n, _, _ := unstructured.NestedInt64(g.Object, "spec", "minMember")
 			least[g.GetNamespace()+"/"+g.GetName()] = int32(n)
 		}
 		return capability.PodGroupCRD, least
+	case s.Served != nil:
+		return capability.PodGroupLabels, least
 	}
 	return "", nil
 }

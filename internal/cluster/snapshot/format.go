@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -66,12 +67,13 @@ type header struct {
 	Cluster    string      `json:"cluster,omitempty"`
 	Version    string      `json:"version,omitempty"`
 	Anonymized bool        `json:"anonymized,omitempty"`
+	Served     []string    `json:"served,omitempty"`
 	Missing    []Missing   `json:"missing,omitempty"`
 	Schedulers []Scheduler `json:"schedulers,omitempty"`
 }
 
 func headerOf(s *Snapshot) header {
-	h := header{Cluster: s.Cluster, Version: s.Version, Anonymized: s.Anonymized, Missing: s.Missing, Schedulers: s.Schedulers}
+	h := header{Cluster: s.Cluster, Version: s.Version, Anonymized: s.Anonymized, Served: s.Served, Missing: s.Missing, Schedulers: s.Schedulers}
 	if !s.Taken.IsZero() {
 		taken := s.Taken.UTC()
 		h.Taken = &taken
@@ -83,7 +85,7 @@ func (h header) into(s *Snapshot) {
 	if h.Taken != nil {
 		s.Taken = h.Taken.UTC()
 	}
-	s.Cluster, s.Version, s.Anonymized, s.Missing, s.Schedulers = h.Cluster, h.Version, h.Anonymized, h.Missing, h.Schedulers
+	s.Cluster, s.Version, s.Anonymized, s.Served, s.Missing, s.Schedulers = h.Cluster, h.Version, h.Anonymized, h.Served, h.Missing, h.Schedulers
 }
 
 // firstLine is the line that a file of this format begins with.
@@ -121,6 +123,21 @@ func decodeHeader(data []byte) (header, error) {
 	var h header
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
-	err := d.Decode(&h)
-	return h, err
+	if err := d.Decode(&h); err != nil {
+		return h, err
+	}
+	for _, name := range h.Served {
+		if err := checkServed(name); err != nil {
+			return h, err
+		}
+	}
+	return h, nil
+}
+
+// checkServed returns an error for what Served cannot name.
+func checkServed(name string) error {
+	if known := optional(); !slices.Contains(known, name) {
+		return fmt.Errorf("%q is no kind that some clusters serve and others do not; those are: %s", name, strings.Join(known, ", "))
+	}
+	return nil
 }

@@ -3,6 +3,7 @@ package snapshot
 import (
 	"encoding/json"
 	"iter"
+	"slices"
 	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -189,6 +190,32 @@ func KindOf(gk schema.GroupKind) (*Kind, bool) {
 	}
 	return nil, false
 }
+
+// Optional reports whether some clusters serve the kind and others do not.
+func (k *Kind) Optional() bool {
+	return k.Kind != "" && (!k.Typed || k.Group == resourcev1.GroupName || k.Kind == "PodGroup")
+}
+
+// GroupResource is what the kind is called in Served and in Missing.
+func (k *Kind) GroupResource() string {
+	return schema.GroupResource{Group: k.Group, Resource: k.Resource}.String()
+}
+
+// optional are the kinds that Served can name, sorted.
+func optional() []string {
+	var names []string
+	for _, k := range allKinds() {
+		if k.Optional() {
+			names = append(names, k.GroupResource())
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Serves reports whether the cluster serves the kind of the resource, as
+// "podgroups.scheduling.x-k8s.io", whether there are any or not.
+func (s *Snapshot) Serves(resource string) bool { return slices.Contains(s.Served, resource) }
 
 // Custom is the kind of the list of other workloads.
 func Custom() *Kind {

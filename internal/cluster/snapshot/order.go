@@ -19,6 +19,7 @@ func (s *Snapshot) Sort() {
 		return cmp.Or(cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()), cmp.Compare(x.Group, y.Group), cmp.Compare(x.Kind, y.Kind))
 	})
 	slices.SortStableFunc(s.Schedulers, func(a, b Scheduler) int { return cmp.Compare(a.Name, b.Name) })
+	slices.Sort(s.Served)
 	slices.SortStableFunc(s.Missing, func(a, b Missing) int { return cmp.Compare(a.Resource, b.Resource) })
 }
 

@@ -34,6 +34,10 @@ type Snapshot struct {
 	Version string
 	// Anonymized says that names and values were replaced.
 	Anonymized bool
+	// Served are the kinds that not every cluster has and this one does, whether there
+	// are any or not, as "podgroups.scheduling.x-k8s.io", sorted: of others it is known
+	// that there are none. Nil where nobody knows, as in most that a person wrote.
+	Served []string
 	// Missing are the kinds that could not be read: of those the snapshot does not
 	// know whether there are any.
 	Missing []Missing

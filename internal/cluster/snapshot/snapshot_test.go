@@ -17,6 +17,7 @@ kind: Snapshot
 taken: 2026-08-01T10:00:00Z
 cluster: lab
 version: v1.37.2
+served: [podgroups.scheduling.x-k8s.io, deviceclasses.resource.k8s.io]
 schedulers:
 - {name: kube-system/placement-scheduler, bundled: true, ready: true, profiles: [batch]}
 ---
@@ -159,6 +160,7 @@ func TestMistakesInText(t *testing.T) {
 		"namespace":         {"apiVersion: v1\nkind: Node\nmetadata: {name: a, namespace: b}\n", "s.yaml:3:21: Node a: a Node is in no namespace"},
 		"header twice":      {"apiVersion: kubectl-sched.github.io/v1alpha1\nkind: Snapshot\n---\napiVersion: kubectl-sched.github.io/v1alpha1\nkind: Snapshot\n", "s.yaml:4:1: Snapshot: a snapshot says only once"},
 		"header":            {"apiVersion: kubectl-sched.github.io/v1alpha1\nkind: Snapshot\nclutser: x\n", `s.yaml:3:1: Snapshot: there is no field "clutser" here; did you mean "cluster"?`},
+		"served":            {"apiVersion: kubectl-sched.github.io/v1alpha1\nkind: Snapshot\nserved:\n- nodepools.karpenter.sh\n- pods\n", `s.yaml:5:3: Snapshot: "pods" is no kind that some clusters serve`},
 		"no object":         {"a: b\n", "s.yaml:1:1: this is no Kubernetes object"},
 		"nothing":           {"# nothing\n", "s.yaml: there is no object in it"},
 		"no YAML":           {"a: [\n", "this is not YAML"},

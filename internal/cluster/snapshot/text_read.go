@@ -174,9 +174,15 @@ func (t *textReader) header(object map[string]any, p place) {
 		Kind       string `json:"kind"`
 		header
 	}
-	if t.decode(object, &h, headerKind, p) {
-		h.into(t.s)
+	if !t.decode(object, &h, headerKind, p) {
+		return
 	}
+	for i, name := range h.Served {
+		if err := checkServed(name); err != nil {
+			t.fail(p, headerKind, err.Error(), "served", i)
+		}
+	}
+	h.into(t.s)
 }
 
 // decode decodes strictly, and reports what does not fit.

@@ -3,8 +3,12 @@ package engine
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
@@ -18,23 +22,36 @@ type api struct {
 	client *fake.Clientset
 	// next returns a new resource version.
 	next func() string
+	// wake tells the engine that somebody waits for an object to be created.
+	wake func()
 
-	mu     sync.Mutex
-	writes []write
-	err    error
+	mu       sync.Mutex
+	writes   []write
+	creating []creation
+	made     map[string]int // names that were made up, by what they begin with
+	err      error
 }
 
-// write is one of: the eviction of a pod, a new nominated node of one, or an
-// object in the place of the one of its name.
+// write is one of: the eviction of a pod, a new nominated node or new devices of one,
+// an object in the place of the one of its name, or one that goes.
 type write struct {
 	pod     types.NamespacedName
 	evict   bool
 	node    *string
+	devices *corev1.PodExtendedResourceClaimStatus
 	updated runtime.Object
+	removed *resourcev1.ResourceClaim
+}
+
+// creation is a claim that a plugin makes for the devices of a pod. It goes on only
+// when it has seen the claim in its informer.
+type creation struct {
+	claim *resourcev1.ResourceClaim
+	done  chan struct{}
 }
 
 func newAPI(next func() string) *api {
-	a := &api{client: &fake.Clientset{}, next: next}
+	a := &api{client: &fake.Clientset{}, next: next, wake: func() {}, made: map[string]int{}}
 	a.client.AddReactor("*", "*", a.react)
 	return a
 }
@@ -68,13 +85,20 @@ func (a *api) react(action clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, nil
 	case action.GetVerb() == "patch" && resource == "pods/status":
 		patch := action.(clienttesting.PatchAction)
-		node, changed, err := nominatedIn(patch.GetPatch())
-		if err == nil && changed {
-			a.add(write{pod: types.NamespacedName{Namespace: patch.GetNamespace(), Name: patch.GetName()}, node: &node})
+		node, devices, err := statusIn(patch.GetPatch())
+		if err == nil && (node != nil || devices != nil) {
+			a.add(write{pod: types.NamespacedName{Namespace: patch.GetNamespace(), Name: patch.GetName()}, node: node, devices: devices})
 		}
 		return true, nil, err
 	case action.GetVerb() == "patch" && resource == "podgroups/status":
 		// Nothing reads the conditions of a group.
+		return true, nil, nil
+	case action.Matches("create", "resourceclaims"):
+		if claim, ok := action.(clienttesting.CreateAction).GetObject().(*resourcev1.ResourceClaim); ok {
+			return true, a.create(claim.DeepCopy()), nil
+		}
+	case action.Matches("delete", "resourceclaims"):
+		a.add(write{removed: &resourcev1.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: action.GetNamespace(), Name: action.(clienttesting.DeleteAction).GetName()}}})
 		return true, nil, nil
 	case action.GetVerb() == "update":
 		return a.update(action.(clienttesting.UpdateAction))
@@ -96,22 +120,56 @@ func (a *api) update(action clienttesting.UpdateAction) (bool, runtime.Object, e
 	return true, updated.DeepCopyObject(), nil
 }
 
-// nominatedIn returns the nominated node that the patch of a pod's status writes,
-// and whether it writes one. Conditions are of no consequence for placement.
-func nominatedIn(patch []byte) (string, bool, error) {
+// create returns the claim as it is in the store, where the engine has put it by then.
+func (a *api) create(claim *resourcev1.ResourceClaim) *resourcev1.ResourceClaim {
+	c := creation{claim: claim, done: make(chan struct{})}
+	a.mu.Lock()
+	if claim.Name == "" {
+		claim.Name = claim.GenerateName + strconv.Itoa(a.made[claim.Namespace+"/"+claim.GenerateName])
+		a.made[claim.Namespace+"/"+claim.GenerateName]++
+	}
+	claim.UID = types.UID("simulated/claim/" + claim.Namespace + "/" + claim.Name)
+	a.creating = append(a.creating, c)
+	a.mu.Unlock()
+	a.wake()
+	<-c.done
+	return claim.DeepCopy()
+}
+
+// serve has put do for each claim that is being created, and lets those who wait for
+// them go on.
+func (a *api) serve(put func(*resourcev1.ResourceClaim) error) {
+	a.mu.Lock()
+	creating := a.creating
+	a.creating = nil
+	a.mu.Unlock()
+	for _, c := range creating {
+		if err := put(c.claim); err != nil {
+			a.mu.Lock()
+			a.err = err
+			a.mu.Unlock()
+		}
+		close(c.done)
+	}
+}
+
+// statusIn returns the nominated node and the devices that the patch of a pod's status
+// writes, nil where it writes none. Conditions are of no consequence for placement.
+func statusIn(patch []byte) (node *string, devices *corev1.PodExtendedResourceClaimStatus, err error) {
 	var p struct {
-		Status map[string]json.RawMessage `json:"status"`
+		Status struct {
+			Node    json.RawMessage                        `json:"nominatedNodeName"`
+			Devices *corev1.PodExtendedResourceClaimStatus `json:"extendedResourceClaimStatus"`
+		} `json:"status"`
 	}
 	if err := json.Unmarshal(patch, &p); err != nil {
-		return "", false, fmt.Errorf("read the patch of a pod's status: %w", err)
+		return nil, nil, fmt.Errorf("read the patch of a pod's status: %w", err)
 	}
-	said, ok := p.Status["nominatedNodeName"]
-	if !ok {
-		return "", false, nil
+	if p.Status.Node != nil {
+		node = new(string) // stays empty where the patch takes the field away with null
+		if err := json.Unmarshal(p.Status.Node, node); err != nil {
+			return nil, nil, fmt.Errorf("read the nominated node in the patch of a pod's status: %w", err)
+		}
 	}
-	var node string // stays empty where the patch takes the field away with null
-	if err := json.Unmarshal(said, &node); err != nil {
-		return "", false, fmt.Errorf("read the nominated node in the patch of a pod's status: %w", err)
-	}
-	return node, true, nil
+	return node, p.Status.Devices, nil
 }

@@ -27,6 +27,8 @@ func (e *Engine) Put(object store.Object) error {
 		}
 		e.happened++
 		return errors.Join(e.groups.Object(o), e.refreshGroups())
+	case *corev1.PersistentVolume:
+		e.volumes.tell(o)
 	}
 	e.happened++
 	e.chooser.forget()
@@ -51,7 +53,7 @@ func (e *Engine) putPod(pod *corev1.Pod) error {
 	if pod.Spec.NodeName == "" {
 		e.chooser.nominate(pod.UID, pod.Status.NominatedNodeName)
 	}
-	if e.groups != nil {
+	if e.groups != nil && e.ganged(pod.Spec.SchedulerName) {
 		pod = e.groups.Pod(pod)
 		if err := e.refreshGroups(); err != nil {
 			return err

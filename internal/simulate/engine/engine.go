@@ -46,8 +46,18 @@ type Options struct {
 	// Exhaustive looks at every node anew for every pod, even where pods are equal
 	// and nodes have not changed. It gives the same results, later.
 	Exhaustive bool
+	// AsConfigured has upstream choose among the nodes that it samples, as each profile
+	// says, in the place of the best of all: one outcome of many.
+	AsConfigured bool
+	// Extenders are those of the schedulers' configurations, of which CallExtenders asks
+	// those that are said to filter, score and preempt. It implies upstream's choice.
+	Extenders     []Extender
+	CallExtenders bool
 	// Now is the time in the cluster; the zero time means the start of 2000.
 	Now time.Time
+	// Cycle is called at the end of each scheduling cycle with how many pods and groups
+	// are to be tried at least; nil for nobody.
+	Cycle func(waiting int)
 	// Decider decides in the place of the seed; nil leaves it to the seed.
 	Decider Decider
 }
@@ -64,7 +74,13 @@ type Engine struct {
 	// groups makes the pod groups of labels and custom objects; nil where no profile
 	// places gangs by them.
 	groups *podgroup.Offline
-	end    context.CancelFunc
+	// ganged says which profiles read the labels that name gangs. Where a Decider
+	// follows another scheduler, all of its profiles do: they are of one process.
+	ganged func(scheduler string) bool
+	// volumes bind the claims of pods; nil where a Decider is told what becomes of them.
+	volumes *volumes
+	heard   func(waiting int)
+	end     context.CancelFunc
 
 	cycle int
 	// happened counts changes of the cluster, and failedAt is what it was when a pod
@@ -98,6 +114,10 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 	}
 	e := &Engine{recorder: newRecorder(), clock: clocktesting.NewFakeClock(o.Now), failedAt: map[types.UID]uint64{}}
 	e.api = newAPI(func() string { return e.store.NextVersion() })
+	if e.heard = o.Cycle; e.heard == nil {
+		e.heard = func(int) {}
+	}
+	e.api.wake = e.recorder.ask
 	e.store = store.New(e.api.client)
 	// What upstream logs about a pod that does not fit is what the engine reports.
 	ctx, e.end = context.WithCancel(klog.NewContext(ctx, logr.Discard()))
@@ -112,6 +132,9 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 func (e *Engine) wire(ctx context.Context, o Options) error {
 	extra := o.Plugins
 	if placesGangs(o.Profiles) {
+		e.ganged = func(scheduler string) bool {
+			return o.Decider != nil || placesGangs(slices.DeleteFunc(slices.Clone(o.Profiles), func(p config.KubeSchedulerProfile) bool { return p.SchedulerName != scheduler }))
+		}
 		e.groups = podgroup.NewOffline(e.clock)
 		extra = append(slices.Clone(extra), registry.Plugin{Name: gang.Name, New: gang.New(e.groups.Groups(), gang.NewHolds(e.clock))})
 	}
@@ -128,22 +151,29 @@ func (e *Engine) wire(ctx context.Context, o Options) error {
 	var profiles, twins []config.KubeSchedulerProfile
 	for _, p := range o.Profiles {
 		p = adapted(p)
+		if !o.AsConfigured {
+			p.PercentageOfNodesToScore = nil
+		}
 		profiles = append(profiles, p)
-		if !o.Exhaustive && !o.Explain {
+		if !o.Exhaustive && !o.Explain && !o.upstream() {
 			twins = append(twins, twin(p))
 		}
 	}
 	snapshot := cache.NewEmptySnapshot()
-	all := int32(100)
+	sampled := int32(100)
+	if o.AsConfigured {
+		sampled = config.DefaultPercentageOfNodesToScore
+	}
 	e.sched, err = scheduler.New(ctx, e.api.client, e.store.Factory(), nil,
 		func(string) events.EventRecorderLogger { return &events.FakeRecorder{} },
 		scheduler.WithProfiles(append(slices.Clone(profiles), twins...)...),
 		scheduler.WithFrameworkOutOfTreeRegistry(plugins),
-		scheduler.WithPercentageOfNodesToScore(&all),
+		scheduler.WithPercentageOfNodesToScore(&sampled),
 		// Upstream's own loops must not depend on goroutines; the chooser has its own.
 		scheduler.WithParallelism(1),
 		scheduler.WithNodeInfoSnapshot(snapshot),
 		scheduler.WithClock(e.clock),
+		scheduler.WithExtenders(o.extenders()...),
 	)
 	if err != nil {
 		return err
@@ -157,9 +187,15 @@ func (e *Engine) wire(ctx context.Context, o Options) error {
 		}
 		e.recorder.tried = func(node string) { e.chooser.layout.tried(node) }
 	}
-	e.sched.SchedulePod = e.chooser.schedule
+	if o.upstream() {
+		e.asConfigured(o)
+	} else {
+		e.sched.SchedulePod = e.chooser.schedule
+	}
 	if o.Decider != nil {
 		e.watched(o.Decider)
+	} else if e.volumes, err = newVolumes(ctx, e.api.client, e.store.Factory(), o.Profiles); err != nil {
+		return err
 	}
 	upstream := e.sched.FailureHandler
 	e.sched.FailureHandler = func(ctx context.Context, f framework.Framework, pod *framework.QueuedPodInfo, status *fwk.Status, nominating *fwk.NominatingInfo, start time.Time) {
@@ -186,6 +222,12 @@ func (e *Engine) Pod(name types.NamespacedName) (*corev1.Pod, bool) {
 // it.
 func (e *Engine) Node(name string) (*corev1.Node, bool) {
 	return store.Get(e.store, &corev1.Node{}, "", name)
+}
+
+// Find returns the object of the type, namespace and name of like, and false if
+// there is none. Nobody may change it.
+func Find[T store.Object](e *Engine, like T, namespace, name string) (T, bool) {
+	return store.Get(e.store, like, namespace, name)
 }
 
 // Attempts returns what came of each try since the last call, in order.

@@ -40,6 +40,23 @@ func adapted(p config.KubeSchedulerProfile) config.KubeSchedulerProfile {
 	return p
 }
 
+// Weighted returns the profile with another weight of a Score plugin that it enables.
+func Weighted(p Profile, plugin string, weight int64) Profile {
+	p = *p.DeepCopy()
+	if p.Plugins == nil {
+		p.Plugins = &config.Plugins{}
+	}
+	// What is said of the point stands over what is said of all.
+	for _, set := range []*config.PluginSet{&p.Plugins.MultiPoint, &p.Plugins.Score} {
+		for i := range set.Enabled {
+			if set.Enabled[i].Name == plugin {
+				set.Enabled[i].Weight = int32(weight)
+			}
+		}
+	}
+	return p
+}
+
 // acting returns the plugin as an enabled one if the profile has it: its PreBind
 // or PostBind changes nothing but what is simulated too.
 func acting(plugins *config.Plugins, name string) []config.Plugin {

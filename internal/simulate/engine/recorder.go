@@ -21,6 +21,7 @@ type recorder struct {
 	changed *sync.Cond
 	under   map[types.UID]bool // reserved for good, not bound yet
 	bound   []binding
+	asked   bool // somebody waits for the engine
 	// tried is told of each node on which a trial reserves, or gives up, a seat.
 	tried func(node string)
 }
@@ -94,13 +95,29 @@ func (r *recorder) done(uid types.UID) {
 	r.changed.Broadcast()
 }
 
+// ask has whoever waits in settle serve.
+func (r *recorder) ask() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.asked = true
+	r.changed.Broadcast()
+}
+
 // settle waits until no pod is under way but those for which waits is true, which
-// wait for others, and returns what was bound since.
-func (r *recorder) settle(waits func(types.UID) bool) []binding {
+// wait for others, and returns what was bound since. Meanwhile it serves those who
+// ask.
+func (r *recorder) settle(waits func(types.UID) bool, serve func()) []binding {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for r.busy(waits) {
-		r.changed.Wait()
+		if !r.asked {
+			r.changed.Wait()
+			continue
+		}
+		r.asked = false
+		r.mu.Unlock()
+		serve()
+		r.mu.Lock()
 	}
 	bound := r.bound
 	r.bound = nil

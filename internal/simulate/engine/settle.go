@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
@@ -78,6 +79,7 @@ func (e *Engine) drain(ctx context.Context) (bool, error) {
 			return progress, err
 		}
 		progress = progress || moved
+		e.heard(max(0, e.known))
 	}
 }
 
@@ -103,8 +105,13 @@ func (e *Engine) step(ctx context.Context) (moved bool, err error) {
 	e.clock.Step(time.Microsecond)
 	e.chooser.begin()
 	e.sched.ScheduleOne(klog.NewContext(ctx, logr.Discard()))
-	bound := e.recorder.settle(e.waits)
+	bound := e.recorder.settle(e.waits, func() {
+		e.api.serve(func(claim *resourcev1.ResourceClaim) error { return e.Put(claim) })
+	})
 	slices.SortFunc(bound, func(a, b binding) int { return strings.Compare(key(a.pod).String(), key(b.pod).String()) })
+	if err := e.bindVolumes(klog.NewContext(ctx, logr.Discard()), bound); err != nil {
+		return true, err
+	}
 	for _, b := range bound {
 		if err := e.bind(b); err != nil {
 			return true, err
@@ -160,7 +167,13 @@ func (e *Engine) apply(w write) error {
 		if !ok {
 			return fmt.Errorf("a plugin wrote a %T, which a simulated cluster cannot hold", w.updated)
 		}
+		if done, err := e.control(object); done || err != nil {
+			return err
+		}
 		return e.Put(object)
+	}
+	if w.removed != nil {
+		return e.Remove(w.removed)
 	}
 	before, ok := e.Pod(w.pod)
 	if !ok {
@@ -171,7 +184,12 @@ func (e *Engine) apply(w write) error {
 		return e.removePod(before)
 	}
 	pod := *before
-	pod.Status.NominatedNodeName = *w.node
-	e.chooser.nominate(pod.UID, *w.node)
+	if w.devices != nil {
+		pod.Status.ExtendedResourceClaimStatus = w.devices
+	}
+	if w.node != nil {
+		pod.Status.NominatedNodeName = *w.node
+		e.chooser.nominate(pod.UID, *w.node)
+	}
 	return e.Put(&pod)
 }

@@ -21,6 +21,16 @@ type Trial struct {
 	// the order of the profile; an attempt names the first. They are empty where a
 	// plugin refuses the pod altogether.
 	Blockers map[string][]Blocker
+	// Scored are the nodes that are fit with what each got, where there are several.
+	Scored []NodeScores
+}
+
+// NodeScores is what a node that is fit got.
+type NodeScores struct {
+	Node string
+	// Scores are in the order of the profile's plugins, and Total is their sum.
+	Scores []Score
+	Total  int64
 }
 
 // Blocker is a plugin that objects to a node.
@@ -79,6 +89,10 @@ func (c *chooser) try(ctx context.Context, f framework.Framework, pod *corev1.Po
 			return t, err
 		}
 		t.Node, t.Choice = c.best(f, pod, scores)
+		weights := weights(f)
+		for _, s := range scores {
+			t.Scored = append(t.Scored, NodeScores{Node: s.Name, Scores: points(s.Scores, weights), Total: s.TotalScore})
+		}
 	}
 	if diagnosis.PreFilterMsg != "" {
 		return t, nil

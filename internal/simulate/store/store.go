@@ -43,7 +43,7 @@ func kinds() []Object {
 		&appsv1.ReplicaSet{}, &appsv1.StatefulSet{},
 		&policyv1.PodDisruptionBudget{}, &schedulingv1.PriorityClass{}, &schedulingv1beta1.PodGroup{},
 		&storagev1.StorageClass{}, &storagev1.CSIDriver{}, &storagev1.CSINode{}, &storagev1.CSIStorageCapacity{}, &storagev1.VolumeAttachment{},
-		&resourcev1.ResourceClaim{}, &resourcev1.ResourceSlice{}, &resourcev1.DeviceClass{},
+		&resourcev1.ResourceClaim{}, &resourcev1.ResourceSlice{}, &resourcev1.DeviceClass{}, &resourcev1.DeviceTaintRule{},
 	}
 }
 
