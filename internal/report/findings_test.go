@@ -207,7 +207,7 @@ func TestFindingsJSON(t *testing.T) {
 func TestUnknownFormat(t *testing.T) {
 	t.Parallel()
 	err := report.Findings(&strings.Builder{}, "sarfi", nil, report.Options{})
-	if want := `unknown output format "sarfi"; it is one of: text, json`; err == nil || err.Error() != want {
+	if want := `unknown output format "sarfi"; it is one of: text, json, sarif, github, gitlab, junit, rdjson`; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %q", err, want)
 	}
 }

@@ -86,7 +86,13 @@ type Edit struct {
 // alone says what to do.
 type Fix struct {
 	Message string `json:"message"`
-	Edits   []Edit `json:"edits,omitempty"`
+	// Edits do not overlap, and hold together: half of them is no fix.
+	Edits []Edit `json:"edits,omitempty"`
+	// Safe says that the edits may be made without asking anybody: they write what
+	// the text was evidently meant to say. What is guessed (the name that was meant)
+	// or weighed (fewer pods during a rollout) is not safe. A safe fix may well
+	// restart pods, as every change of a pod template does.
+	Safe bool `json:"safe,omitempty"`
 }
 
 // Finding is one thing that a user must mend or know.
