@@ -149,6 +149,8 @@ func TestFormatsAreWellFormed(t *testing.T) {
 				if len(lines) != len(findings) || strings.Contains(b.String(), "\r") {
 					t.Fatalf("%d lines for %d findings: %q", len(lines), len(findings), b.String())
 				}
+			default:
+				t.Fatalf("nothing holds of %s", format)
 			}
 		}
 	})

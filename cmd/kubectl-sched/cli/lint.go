@@ -40,8 +40,8 @@ func newLintCommand(a *app) *cobra.Command {
 		RunE: runE(func([]string) (*lintOptions, error) { return f.toOptions(a) }),
 	}
 	f.addTo(cmd.Flags())
-	cmd.Flags().StringVarP(&f.output, "output", "o", "text", "Format: text or json")
-	completeValues(cmd, "output", []string{"text", "json"})
+	cmd.Flags().StringVarP(&f.output, "output", "o", "text", "Format: "+strings.Join(findingFormats(), ", "))
+	completeValues(cmd, "output", findingFormats())
 	return cmd
 }
 
@@ -56,7 +56,7 @@ func (f *lintFlags) toOptions(a *app) (*lintOptions, error) {
 	if err != nil {
 		return nil, err
 	}
-	format, err := report.ParseFormat(f.output, report.Text, report.JSON)
+	format, err := report.ParseFormat(f.output, report.FindingFormats()...)
 	if err != nil {
 		return nil, err
 	}
@@ -76,6 +76,7 @@ func (o *lintOptions) Run(ctx context.Context) error {
 	if o.pipeline.set != nil {
 		findings = append(findings, lint.Configurations(o.pipeline.set.Others)...).Sort()
 	}
+	o.app.findings = append(o.app.findings, findings...)
 	if err := report.Findings(o.app.Out, o.format, findings, o.app.reportOptions(o.app.Out)); err != nil {
 		return err
 	}

@@ -84,6 +84,10 @@ type app struct {
 	load loader
 	// texts are what findings may point into besides files.
 	texts texts
+	// findings are all that the command has given, for sinks.
+	findings diag.Findings
+	// sinks are where they go besides, or in place of, the text that people read.
+	sinks []findingsSink
 }
 
 func newApp(streams genericiooptions.IOStreams) *app {
@@ -102,10 +106,10 @@ func run(ctx context.Context, a *app, args []string) int {
 	}
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil || ctx.Err() == nil {
-		return a.exit(cmd, err)
+		return a.deliver(a.exit(cmd, err))
 	}
 	a.exit(cmd, interrupted(ctx, err))
-	return exitInterrupted
+	return a.deliver(exitInterrupted)
 }
 
 const (
@@ -146,6 +150,7 @@ func newRootCommand(a *app) *cobra.Command {
 	for _, construct := range commands() {
 		root.AddCommand(construct(a))
 	}
+	addFindingsFlag(a, root)
 	completeFlags(a, root)
 	return root
 }
