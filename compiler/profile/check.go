@@ -407,6 +407,10 @@ func fieldErrors(errs []error) []Problem {
 		var at *field.Error
 		if errors.As(err, &at) {
 			p.Path, p.Message = steps(at.Field), at.Field+": "+at.ErrorBody()
+			if strings.Contains(p.Message, "queueSort") {
+				// The value is a dump of Go's.
+				p.Rule, p.Message = ruleQueueSort, at.Field+": "+at.Detail+"; all profiles share one queue"
+			}
 			if at.Type == field.ErrorTypeDuplicate {
 				p.Message = at.Field + ": there is another one of the same name; keep one"
 			}

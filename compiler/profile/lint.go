@@ -2,7 +2,6 @@ package profile
 
 import (
 	"fmt"
-	"net/url"
 	"slices"
 	"strconv"
 
@@ -29,6 +28,7 @@ func lint(c *configv1.KubeSchedulerConfiguration) []Problem {
 	for i := range c.Profiles {
 		l.profile(&c.Profiles[i], []string{"profiles", strconv.Itoa(i)})
 	}
+	l.queueSorts(c)
 	l.gangModes(c)
 	l.extenders(c)
 	l.lease(c)
@@ -96,7 +96,7 @@ func (l *linter) profile(p *configv1.KubeSchedulerProfile, path []string) {
 		l.disabled(set, plugins.MultiPoint, at)
 	}
 	l.binders(plugins, path)
-	l.queueSort(plugins, runs, path)
+	l.order(plugins, path)
 	if slices.Contains(multiOff, "*") && runs[args.Gang] && !runs["GangScheduling"] {
 		l.bad(diag.Warning, "scheduler/no-effect", below(path, "plugins", pointMulti, "disabled"),
 			"\"*\" takes GangScheduling out too, without which gangs are not placed as a whole; enable it again, or disable plugins by their names")
@@ -220,19 +220,6 @@ func hasStranger(set configv1.PluginSet) bool {
 	return slices.ContainsFunc(set.Enabled, func(e configv1.Plugin) bool { return pluginPoints[e.Name] == nil })
 }
 
-// queueSort looks for a profile that sorts the queue by nothing.
-func (l *linter) queueSort(plugins *configv1.Plugins, runs map[string]bool, path []string) {
-	const usual = "PrioritySort"
-	off := namesOf(plugins.QueueSort.Disabled)
-	if len(plugins.QueueSort.Enabled) > 0 || runs[usual] && !slices.Contains(off, usual) && !slices.Contains(off, "*") {
-		return
-	}
-	if hasStranger(plugins.MultiPoint) {
-		return
-	}
-	l.bad(diag.Error, "scheduler/no-queue-sort", below(path, "plugins"), "no plugin sorts the queue, and the scheduler would not start; enable %s", usual)
-}
-
 // gangModes looks for profiles that want different machineries for gangs.
 func (l *linter) gangModes(c *configv1.KubeSchedulerConfiguration) {
 	first, mode := "", args.GangMode("")
@@ -274,18 +261,6 @@ func deref(name *string) string {
 		return corev1.DefaultSchedulerName
 	}
 	return *name
-}
-
-// extenders looks at the addresses of extenders, which upstream takes as they are.
-func (l *linter) extenders(c *configv1.KubeSchedulerConfiguration) {
-	for i, e := range c.Extenders {
-		u, err := url.Parse(e.URLPrefix)
-		if err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" {
-			continue
-		}
-		l.bad(diag.Error, "scheduler/extender-url", []string{"extenders", strconv.Itoa(i), "urlPrefix"},
-			"%q is no address, and every pod would fail when the extender is called; write one such as \"https://extender.example:8443/scheduler\"", e.URLPrefix)
-	}
 }
 
 // lease looks for a second scheduler in the lease of the default one, in which it

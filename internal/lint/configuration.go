@@ -12,23 +12,37 @@ import (
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 )
 
-// Configurations checks every KubeSchedulerConfiguration among the objects, and
-// those in the data of ConfigMaps, whoever wrote them; see profile.Check.
-func Configurations(objects []*workload.Object) diag.Findings {
-	var findings diag.Findings
-	for _, o := range objects {
+// configuration makes a rule of one that profile.Check has.
+func configuration(id string) func(*judgement) {
+	return func(j *judgement) {
+		for _, f := range j.configurationFindings() {
+			if f.Rule == id {
+				j.report(f)
+			}
+		}
+	}
+}
+
+// configurationFindings checks every KubeSchedulerConfiguration among the objects,
+// and those in the data of ConfigMaps, whoever wrote them, once; see profile.Check.
+func (j *judgement) configurationFindings() diag.Findings {
+	if j.configurationsRead {
+		return j.configurations
+	}
+	j.configurationsRead = true
+	for _, o := range j.Others {
 		switch {
 		case o.Kind == profile.Kind:
 			for _, p := range profile.CheckObject(o.Object) {
-				findings = append(findings, diag.Finding{
+				j.configurations = append(j.configurations, diag.Finding{
 					Rule: p.Rule, Severity: p.Severity, Range: o.Source.At(pathIn(o.Object, p.Path)...), Message: p.Message,
 				})
 			}
 		case o.Kind == "ConfigMap" && o.Group == "":
-			findings = append(findings, inConfigMap(o)...)
+			j.configurations = append(j.configurations, inConfigMap(o)...)
 		}
 	}
-	return findings.Sort()
+	return j.configurations
 }
 
 // pathIn is the path as an object has it, where lists have numbers.

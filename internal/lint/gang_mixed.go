@@ -20,10 +20,11 @@ func gangMixed(t *template) {
 	if gang == "" {
 		return
 	}
-	first, its, found := t.firstOf(gang)
+	first, found := t.firstOf(gang)
 	if !found {
 		return
 	}
+	its := first.pods
 	for _, must := range []struct {
 		field       workload.Field
 		mine, other string
@@ -42,21 +43,18 @@ func gangMixed(t *template) {
 	}
 }
 
-// firstOf returns the first template of the gang, what would run of it, and whether
-// it is another than t and comes before it.
-func (t *template) firstOf(gang string) (*template, workload.PodFields, bool) {
-	for _, w := range t.Workloads {
-		for i := range w.Templates {
-			other := &w.Templates[i]
-			if other == t.t {
-				return nil, workload.PodFields{}, false
-			}
-			if pods := t.after(w, i); gangOf(w, other, pods) == gang {
-				return &template{w: w, t: other}, pods, true
-			}
+// firstOf returns the first template of the gang, and whether it is another than t
+// and comes before it.
+func (t *template) firstOf(gang string) (*template, bool) {
+	for _, other := range t.templates {
+		if other == t {
+			break
+		}
+		if gangOf(other.w, other.t, other.pods) == gang {
+			return other, true
 		}
 	}
-	return nil, workload.PodFields{}, false
+	return nil, false
 }
 
 // gangOf returns what the gang of the template's pods is called, or "" where they

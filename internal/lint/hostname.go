@@ -14,7 +14,7 @@ import (
 // hostnameIsNotName looks for values of the hostname label that are the name of
 // a node whose label says something else.
 func hostnameIsNotName(t *template) {
-	if !t.Capabilities.NodesKnown {
+	if !t.caps().NodesKnown {
 		return
 	}
 	if v, ok := t.t.Pods.NodeSelector[corev1.LabelHostname]; ok {
@@ -33,7 +33,7 @@ func hostnameIsNotName(t *template) {
 }
 
 func (t *template) checkHostname(value string, f workload.Field, below ...any) {
-	nodes := t.Capabilities.Nodes
+	nodes := t.caps().Nodes
 	if slices.ContainsFunc(nodes, func(n capability.Node) bool { return n.Labels[corev1.LabelHostname] == value }) {
 		return
 	}

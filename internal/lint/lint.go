@@ -1,180 +1,128 @@
-// Package lint finds what people have written into pod templates by hand and
-// that does something else than they think.
+// Package lint finds mistakes in placement where they are written: in policies, in
+// what manifests say by hand, in the configuration of schedulers, and against what
+// is known of a cluster.
 //
-// It maps workloads, the plan for them and what is known of the cluster to
-// findings. One file holds one rule; table.go lists them. The package must not
-// know where workloads come from, nor how findings are printed.
+// It maps an Input to findings. A rule is one value of the table that Rules returns;
+// one file holds what belongs together. What the compiler finds it does not look for
+// again, but documents it too: Documented has every rule of the program. The package
+// must not know where its input comes from, nor how findings are printed.
 package lint
 
 import (
-	"reflect"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
-	"k8s.io/klog/v2"
 
 	"github.com/kubectl-sched/kubectl-sched/compiler"
 	"github.com/kubectl-sched/kubectl-sched/compiler/capability"
+	"github.com/kubectl-sched/kubectl-sched/internal/cluster/snapshot"
 	"github.com/kubectl-sched/kubectl-sched/internal/workload"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 )
 
-// Check runs every rule over the pod templates of a compilation, and returns
-// what it finds, sorted. It judges what would run, the policies' part included,
-// but speaks only of what the manifests say: what comes of the policies is the
-// compiler's to report. The plan may be nil; then nothing is compiled in.
-func Check(r compiler.Request, plan *compiler.Plan) diag.Findings {
+// Input is all that there is to judge. Rules that need more than there is are
+// silent.
+type Input struct {
+	// Request is what was compiled: policies, workloads, and what is known of the
+	// cluster.
+	Request compiler.Request
+	// Plan is what the policies come to; nil where nothing is compiled in.
+	Plan *compiler.Plan
+	// Others are the objects of the manifests that have no pod template, such as
+	// budgets, quotas and configurations.
+	Others []*workload.Object
+	// Snapshot is the cluster; nil where no more of it is known than Request says.
+	Snapshot *snapshot.Snapshot
+}
+
+// Check runs every rule, and returns what they find, sorted. What would run is
+// judged, the policies' part included, but of the manifests it speaks only of what
+// they say themselves: what comes of the policies is the compiler's to report.
+func Check(in Input) diag.Findings { return CheckRules(Rules(), in) }
+
+// CheckRules is Check with some of the rules alone.
+func CheckRules(rules []Rule, in Input) diag.Findings {
+	j := newJudgement(in)
+	for _, rule := range rules {
+		if rule.run == nil || !j.has(rule.Needs) {
+			continue
+		}
+		j.rule = rule
+		rule.run(j)
+	}
+	return j.findings.Sort()
+}
+
+// judgement is one run over an Input.
+type judgement struct {
+	Input
+	templates []*template
+	known     *objects
+
+	rule     Rule
+	findings diag.Findings
+
+	// reaches are the nodes for each that pods may say of them.
+	reaches map[string]*reach
+
+	// allTaints are those of all nodes, once asked for.
+	allTaints []corev1.Taint
+
+	configurations     diag.Findings
+	configurationsRead bool
+}
+
+func newJudgement(in Input) *judgement {
 	type key struct {
 		w *workload.Workload
 		i int
 	}
+	j := &judgement{Input: in, reaches: map[string]*reach{}}
 	changes := map[key]*compiler.Change{}
-	if plan != nil {
-		for i := range plan.Changes {
-			changes[key{plan.Changes[i].Workload, plan.Changes[i].Template}] = &plan.Changes[i]
+	if in.Plan != nil {
+		for i := range in.Plan.Changes {
+			changes[key{in.Plan.Changes[i].Workload, in.Plan.Changes[i].Template}] = &in.Plan.Changes[i]
 		}
 	}
-	after := func(w *workload.Workload, i int) workload.PodFields {
-		if change := changes[key{w, i}]; change != nil {
-			return change.After
-		}
-		return w.Templates[i].Pods
-	}
-	var findings diag.Findings
-	for _, w := range r.Workloads {
+	for _, w := range in.Request.Workloads {
 		for i := range w.Templates {
-			t := &template{Request: &r, w: w, t: &w.Templates[i], pods: after(w, i), after: after, change: changes[key{w, i}]}
-			for _, rule := range rules {
-				t.rule = rule
-				rule.check(t)
+			t := &template{judgement: j, w: w, t: &w.Templates[i], pods: w.Templates[i].Pods, change: changes[key{w, i}]}
+			if t.change != nil {
+				t.pods = t.change.After
 			}
-			findings = append(findings, t.findings...)
+			j.templates = append(j.templates, t)
 		}
 	}
-	return findings.Sort()
+	j.known = readObjects(in.Others, in.Snapshot)
+	return j
 }
 
-// template is one pod template under examination.
-type template struct {
-	*compiler.Request
-	w *workload.Workload
-	t *workload.Template
-	// pods is what would run.
-	pods workload.PodFields
-	// after returns what would run of any template.
-	after func(*workload.Workload, int) workload.PodFields
-	// change is what the policies come to for the template; nil if none is for it.
-	change *compiler.Change
+// caps is what is known of the cluster.
+func (j *judgement) caps() *capability.Capabilities { return &j.Request.Capabilities }
 
-	rule     Rule
-	findings diag.Findings
-	// allowed are the nodes that the node affinity allows, once asked for.
-	allowed []*capability.Node
-	asked   bool
+func (j *judgement) has(n Needs) bool {
+	switch n {
+	case Nodes:
+		return j.caps().NodesKnown
+	case Cluster:
+		return j.Snapshot != nil
+	case Files:
+	}
+	return true
 }
 
-// report adds a finding of the present rule about a field of the template.
-func (t *template) report(severity diag.Severity, message string, f workload.Field, below ...any) *diag.Finding {
-	var at diag.Range
-	if path, ok := t.t.PathOf(f, below...); ok {
-		at = t.w.Source.At(path...)
+// report adds a finding of the present rule. The severity is the rule's own where
+// none is said.
+func (j *judgement) report(f diag.Finding) *diag.Finding {
+	f.Rule = j.rule.ID
+	if f.Severity == "" {
+		f.Severity = j.rule.Severity
 	}
-	subject := t.w.Ref()
-	if len(t.w.Templates) > 1 && t.t.Name != "" {
-		subject += " (" + t.t.Name + ")"
-	}
-	t.findings = append(t.findings, diag.Finding{Rule: t.rule.Name, Severity: severity, Subject: subject, Range: at, Message: message})
-	return &t.findings[len(t.findings)-1]
+	j.findings = append(j.findings, f)
+	return &j.findings[len(j.findings)-1]
 }
 
-// eachSpread calls do for each spread constraint of the manifest that is still
-// there as it was when the policies are compiled in.
-func (t *template) eachSpread(do func(i int, c corev1.TopologySpreadConstraint)) {
-	for i, c := range t.t.Pods.TopologySpreadConstraints {
-		if slices.ContainsFunc(t.pods.TopologySpreadConstraints, func(o corev1.TopologySpreadConstraint) bool { return reflect.DeepEqual(c, o) }) {
-			do(i, c)
-		}
-	}
-}
-
-// affinityTerm is one required term of the manifest's affinity between pods.
-type affinityTerm struct {
-	corev1.PodAffinityTerm
-	field workload.Field
-	index int
-}
-
-func (a affinityTerm) path() []any {
-	return []any{"requiredDuringSchedulingIgnoredDuringExecution", a.index}
-}
-
-func (t *template) affinityTerms() []affinityTerm {
-	var out []affinityTerm
-	a := t.t.Pods.Affinity
-	if a == nil {
-		return nil
-	}
-	if a.PodAffinity != nil {
-		for i, term := range a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution {
-			out = append(out, affinityTerm{term, workload.PodAffinity, i})
-		}
-	}
-	if a.PodAntiAffinity != nil {
-		for i, term := range a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution {
-			out = append(out, affinityTerm{term, workload.PodAntiAffinity, i})
-		}
-	}
-	return out
-}
-
-// allowedNodes returns the known nodes that the node affinity allows, whatever
-// their taints.
-func (t *template) allowedNodes() []*capability.Node {
-	if t.asked || !t.Capabilities.NodesKnown {
-		return t.allowed
-	}
-	t.asked = true
-	required := nodeaffinity.NewRequiredNodeAffinity(t.pods.NodeSelector, t.pods.Affinity)
-	for i := range t.Capabilities.Nodes {
-		n := &t.Capabilities.Nodes[i]
-		if ok, err := required.Match(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name, Labels: n.Labels}}); err == nil && ok {
-			t.allowed = append(t.allowed, n)
-		}
-	}
-	return t.allowed
-}
-
-// usableNodes returns the allowed nodes without taints that keep the pods off.
-func (t *template) usableNodes() []*capability.Node {
-	var out []*capability.Node
-	for _, n := range t.allowedNodes() {
-		if len(t.keptOffBy(n)) == 0 {
-			out = append(out, n)
-		}
-	}
-	return out
-}
-
-// keptOffBy returns the taints of the node that keep the pods off for good; what
-// says how a node fares at the moment does not count.
-func (t *template) keptOffBy(n *capability.Node) []corev1.Taint {
-	var out []corev1.Taint
-	for _, taint := range n.Taints {
-		transient := strings.HasPrefix(taint.Key, "node.kubernetes.io/") || strings.HasPrefix(taint.Key, "node.cloudprovider.kubernetes.io/")
-		borne := slices.ContainsFunc(t.pods.Tolerations, func(tol corev1.Toleration) bool { return tol.ToleratesTaint(klog.Logger{}, &taint, false) })
-		if !transient && !borne && taint.Effect != corev1.TaintEffectPreferNoSchedule {
-			out = append(out, taint)
-		}
-	}
-	return out
-}
-
-// selectsOwn reports whether the selector selects the template's own pods.
-func (t *template) selectsOwn(s *metav1.LabelSelector) bool {
-	selector, err := metav1.LabelSelectorAsSelector(s)
-	return err == nil && selector.Matches(labels.Set(t.t.Labels))
+// templatesIn returns the templates of a namespace.
+func (j *judgement) templatesIn(namespace string) []*template {
+	return slices.DeleteFunc(slices.Clone(j.templates), func(t *template) bool { return t.w.Namespace != namespace })
 }

@@ -14,7 +14,7 @@ import (
 // compiler says the same, with the policy's part in it.
 func rolloutDeadlock(t *template) {
 	r, replicas := t.w.Rollout, t.w.Replicas
-	if !t.Capabilities.NodesKnown || t.change != nil && len(t.change.Effects) > 0 || r == nil || r.Strategy != "RollingUpdate" || replicas == nil {
+	if !t.caps().NodesKnown || t.change != nil && len(t.change.Effects) > 0 || r == nil || r.Strategy != "RollingUpdate" || replicas == nil {
 		return
 	}
 	i := slices.IndexFunc(t.affinityTerms(), func(a affinityTerm) bool {

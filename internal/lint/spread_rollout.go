@@ -19,7 +19,7 @@ const matchLabelKeysMinor = 27
 func spreadRollout(t *template) {
 	r := t.w.Rollout
 	rolls := t.w.Group == "apps" && t.w.Kind == "Deployment" && r != nil && r.Strategy == "RollingUpdate"
-	if !rolls || t.w.Replicas != nil && *t.w.Replicas < 2 || t.Capabilities.Minor != 0 && t.Capabilities.Minor < matchLabelKeysMinor {
+	if !rolls || t.w.Replicas != nil && *t.w.Replicas < 2 || t.caps().Minor != 0 && t.caps().Minor < matchLabelKeysMinor {
 		return
 	}
 	t.eachSpread(func(i int, c corev1.TopologySpreadConstraint) {

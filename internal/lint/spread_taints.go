@@ -13,7 +13,7 @@ import (
 
 // spreadTaintedNodes looks for domains all of whose nodes keep the pods off.
 func spreadTaintedNodes(t *template) {
-	if !t.Capabilities.NodesKnown {
+	if !t.caps().NodesKnown {
 		return
 	}
 	t.eachSpread(func(i int, c corev1.TopologySpreadConstraint) {

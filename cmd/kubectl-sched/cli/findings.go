@@ -111,8 +111,8 @@ func (a *app) deliverTo(s findingsSink) error {
 
 // ruleDoc returns what the table of lint says of a rule.
 func ruleDoc(id string) report.RuleDoc {
-	for _, r := range lint.Rules() {
-		if r.Name == id {
+	for _, r := range lint.Documented() {
+		if r.ID == id {
 			return report.RuleDoc{Short: r.Doc}
 		}
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -14,7 +15,8 @@ import (
 
 type lintFlags struct {
 	pipelineFlags
-	output string
+	snapshot snapshotSource
+	output   string
 }
 
 func newLintCommand(a *app) *cobra.Command {
@@ -26,20 +28,26 @@ func newLintCommand(a *app) *cobra.Command {
 		Long: "Load the policies and compile them for the manifests, and report everything that must be\n" +
 			"mended, also what the manifests say by themselves and do not mean. A KubeSchedulerConfiguration\n" +
 			"among the manifests, or in a ConfigMap, is checked too, also for what a scheduler silently\n" +
-			"accepts. Without manifests only the policies themselves are checked. A document that speaks of several clusters is checked\n" +
-			"for all of them.\n\n" +
+			"accepts. Without manifests only the policies themselves are checked. A document that speaks\n" +
+			"of several clusters is checked for all of them.\n\n" +
+			"Rules say what the files alone can tell. With --snapshot, --with-cluster or --live they also\n" +
+			"look at the labels, taints, pods, quotas and budgets of the cluster; docs/reference/findings.md\n" +
+			"lists them all. With --snapshot and without manifests the workloads of the snapshot are checked.\n\n" +
 			"The exit code is 0 if there is nothing to mend, 1 for errors and warnings, and above 1 if\n" +
 			"something could not be read.",
 		Example: "  # Check the policies in ./placement\n" +
 			"  kubectl sched lint\n\n" +
 			"  # Check them against the manifests in git, for a tool to read\n" +
 			"  kubectl sched lint -p placement -f manifests/ -R -o json\n\n" +
+			"  # Check them against the nodes, quotas and pods of a cluster, without reaching it\n" +
+			"  kubectl sched lint -p placement -f manifests/ -R --snapshot prod.snapshot\n\n" +
 			"  # Check them against what runs in the cluster\n" +
 			"  kubectl sched lint --live",
 		Args: cobra.NoArgs,
 		RunE: runE(func([]string) (*lintOptions, error) { return f.toOptions(a) }),
 	}
 	f.addTo(cmd.Flags())
+	f.snapshot.addTo(cmd.Flags())
 	cmd.Flags().StringVarP(&f.output, "output", "o", "text", "Format: "+strings.Join(findingFormats(), ", "))
 	completeValues(cmd, "output", findingFormats())
 	return cmd
@@ -49,6 +57,7 @@ type lintOptions struct {
 	app      *app
 	pipeline *pipeline
 	format   report.Format
+	snapshot snapshotSource
 }
 
 func (f *lintFlags) toOptions(a *app) (*lintOptions, error) {
@@ -61,20 +70,35 @@ func (f *lintFlags) toOptions(a *app) (*lintOptions, error) {
 		return nil, err
 	}
 	p.judge = lint.Check
-	return &lintOptions{app: a, pipeline: p, format: format}, nil
+	return &lintOptions{app: a, pipeline: p, format: format, snapshot: f.snapshot}, nil
 }
 
 // Validate implements options.
-func (o *lintOptions) Validate() error { return nil }
+func (o *lintOptions) Validate() error {
+	switch {
+	case o.snapshot.file == "" && o.snapshot.maxAge != 0:
+		return errors.New("--max-snapshot-age needs --snapshot")
+	case o.snapshot.file != "" && o.pipeline.withCluster:
+		return errors.New("give --snapshot, or --live or --with-cluster, not both")
+	}
+	return nil
+}
 
 // Run implements options.
 func (o *lintOptions) Run(ctx context.Context) error {
+	if o.snapshot.file != "" {
+		s, err := o.app.snapshotFrom(ctx, o.snapshot, nil)
+		if err != nil {
+			return err
+		}
+		o.pipeline.snapshot, o.pipeline.live = s, !o.pipeline.manifests.given()
+	}
 	plans, findings, err := o.pipeline.compilePlans(ctx)
 	if err != nil {
 		return err
 	}
-	if o.pipeline.set != nil {
-		findings = append(findings, lint.Configurations(o.pipeline.set.Others)...).Sort()
+	if o.snapshot.file != "" && o.pipeline.placement != nil && len(o.pipeline.placement.Clusters) > 1 && (o.pipeline.cluster == "" || o.pipeline.cluster == allClusters) {
+		return usageError{errors.New("a snapshot is of one cluster, and the policies speak of several; name it with --cluster")}
 	}
 	o.app.findings = append(o.app.findings, findings...)
 	if err := report.Findings(o.app.Out, o.format, findings, o.app.reportOptions(o.app.Out)); err != nil {

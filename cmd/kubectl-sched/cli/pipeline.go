@@ -11,6 +11,7 @@ import (
 	"github.com/kubectl-sched/kubectl-sched/compiler"
 	"github.com/kubectl-sched/kubectl-sched/internal/cluster"
 	"github.com/kubectl-sched/kubectl-sched/internal/cluster/snapshot"
+	"github.com/kubectl-sched/kubectl-sched/internal/lint"
 	"github.com/kubectl-sched/kubectl-sched/internal/workload"
 	"github.com/kubectl-sched/kubectl-sched/policy"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
@@ -94,7 +95,7 @@ type pipeline struct {
 	config *genericclioptions.ConfigFlags
 
 	// judge looks at each compilation and what came of it; may be nil.
-	judge func(compiler.Request, *compiler.Plan) diag.Findings
+	judge func(lint.Input) diag.Findings
 
 	// set is what readWorkloads read, for those who write manifests back.
 	set *workload.Set

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/kubectl-sched/kubectl-sched/compiler"
+	"github.com/kubectl-sched/kubectl-sched/internal/cluster/capture"
+	"github.com/kubectl-sched/kubectl-sched/internal/lint"
 	"github.com/kubectl-sched/kubectl-sched/internal/workload"
 	"github.com/kubectl-sched/kubectl-sched/policy"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
@@ -72,9 +74,31 @@ func (p *pipeline) compileFor(ctx context.Context, placement *policy.Placement, 
 	}
 	plan, fs := compiler.CompileContext(ctx, request)
 	if p.judge != nil && ctx.Err() == nil {
-		fs = append(fs, p.judge(request, plan)...)
+		fs = append(fs, p.judged(ctx, target, request, plan)...)
 	}
 	return plan, append(findings, fs...)
+}
+
+// judged is what judge finds. A cluster that is asked anyway is asked for all that
+// rules look at.
+func (p *pipeline) judged(ctx context.Context, target *policy.Cluster, r compiler.Request, plan *compiler.Plan) diag.Findings {
+	in := lint.Input{Request: r, Plan: plan, Snapshot: p.snapshot}
+	if p.set != nil {
+		in.Others = p.set.Others
+	}
+	if p.snapshot != nil || !p.withCluster {
+		return p.judge(in)
+	}
+	client, err := p.connect(target)
+	if err != nil {
+		return unreachable(err)
+	}
+	s, findings, err := capture.Capture(ctx, client, capture.Options{Now: p.app.now})
+	if err != nil {
+		return append(findings, unreachable(err)...)
+	}
+	in.Snapshot = s
+	return append(findings, p.judge(in)...)
 }
 
 // orNone returns pointers to the clusters, or one nil for no clusters.

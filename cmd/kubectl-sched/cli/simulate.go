@@ -63,7 +63,7 @@ type snapshotSource struct {
 }
 
 func (f *snapshotSource) addTo(flags *pflag.FlagSet) {
-	flags.StringVar(&f.file, "snapshot", "", "File that \"kubectl sched snapshot\" wrote, or YAML written by hand; without it one is taken of the cluster")
+	flags.StringVar(&f.file, "snapshot", "", "File that \"kubectl sched snapshot\" wrote, or YAML written by hand, in place of the cluster")
 	flags.DurationVar(&f.maxAge, "max-snapshot-age", 0, "Refuse a snapshot that is older than this; 0 takes any")
 }
 
