@@ -1,5 +1,5 @@
 // Command generate writes the reference pages in docs/reference from the code:
-// the schema, the table of intents, the table of kinds and the command tree.
+// the schema, the tables of intents, kinds and rules, and the command tree.
 // With -check it writes nothing and fails if a page is not current.
 //
 // It must not know anything of what it writes about that the tables themselves do not
@@ -31,6 +31,7 @@ func pages() []page {
 		{"language.md", language},
 		{"kinds.md", kinds},
 		{"commands.md", commands},
+		{"findings.md", findings},
 	}
 }
 
