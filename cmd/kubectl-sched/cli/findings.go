@@ -109,11 +109,14 @@ func (a *app) deliverTo(s findingsSink) error {
 	return replaceFile(s.file, b.Bytes(), 0o644)
 }
 
+// rulesPage is the address of the page of docs/reference with all rules.
+const rulesPage = "https://github.com/kubectl-sched/kubectl-sched/blob/main/docs/reference/findings.md"
+
 // ruleDoc returns what the table of lint says of a rule.
 func ruleDoc(id string) report.RuleDoc {
 	for _, r := range lint.Documented() {
 		if r.ID == id {
-			return report.RuleDoc{Short: r.Doc}
+			return report.RuleDoc{Short: r.Doc, HelpURI: rulesPage + "#" + strings.ReplaceAll(id, "/", "")}
 		}
 	}
 	return report.RuleDoc{}

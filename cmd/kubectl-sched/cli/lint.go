@@ -15,8 +15,10 @@ import (
 
 type lintFlags struct {
 	pipelineFlags
+	triageFlags
 	snapshot snapshotSource
 	output   string
+	fix      bool
 }
 
 func newLintCommand(a *app) *cobra.Command {
@@ -46,8 +48,10 @@ func newLintCommand(a *app) *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: runE(func([]string) (*lintOptions, error) { return f.toOptions(a) }),
 	}
-	f.addTo(cmd.Flags())
+	f.pipelineFlags.addTo(cmd.Flags())
 	f.snapshot.addTo(cmd.Flags())
+	f.triageFlags.addTo(cmd.Flags())
+	cmd.Flags().BoolVar(&f.fix, "fix", false, "Make the safe fixes in the files, and show the others as diffs")
 	cmd.Flags().StringVarP(&f.output, "output", "o", "text", "Format: "+strings.Join(findingFormats(), ", "))
 	completeValues(cmd, "output", findingFormats())
 	return cmd
@@ -58,34 +62,58 @@ type lintOptions struct {
 	pipeline *pipeline
 	format   report.Format
 	snapshot snapshotSource
+	flags    *lintFlags
 }
 
 func (f *lintFlags) toOptions(a *app) (*lintOptions, error) {
-	p, err := f.pipelineFlags.toOptions(a)
-	if err != nil {
-		return nil, err
-	}
 	format, err := report.ParseFormat(f.output, report.FindingFormats()...)
 	if err != nil {
 		return nil, err
 	}
+	o := &lintOptions{app: a, format: format, snapshot: f.snapshot, flags: f}
+	return o, o.renew()
+}
+
+// renew makes a pipeline that has read nothing yet.
+func (o *lintOptions) renew() error {
+	p, err := o.flags.pipelineFlags.toOptions(o.app)
+	if err != nil {
+		return err
+	}
 	p.judge = lint.Check
-	return &lintOptions{app: a, pipeline: p, format: format, snapshot: f.snapshot}, nil
+	if o.pipeline != nil {
+		p.snapshot, p.live = o.pipeline.snapshot, o.pipeline.live
+	}
+	o.pipeline, o.app.objects = p, nil
+	return nil
 }
 
 // Validate implements options.
 func (o *lintOptions) Validate() error {
-	switch {
+	switch input := o.pipeline.manifests.input; {
 	case o.snapshot.file == "" && o.snapshot.maxAge != 0:
 		return errors.New("--max-snapshot-age needs --snapshot")
 	case o.snapshot.file != "" && o.pipeline.withCluster:
 		return errors.New("give --snapshot, or --live or --with-cluster, not both")
+	case o.flags.fix && readsStdin(input.Files):
+		return errors.New("--fix cannot write back to standard input; save it to a file and give that, or leave --fix out")
+	case o.flags.fix && input.Kustomize != "":
+		return errors.New("--fix cannot write back what a kustomization builds; give its files with -f")
+	case o.flags.fix && o.flags.writeBaseline != "":
+		return errors.New("give --fix or --write-baseline, not both: fix first, and write what is left")
 	}
-	return nil
+	return o.flags.validate()
 }
 
 // Run implements options.
 func (o *lintOptions) Run(ctx context.Context) error {
+	triage, findings, err := o.flags.triageFlags.toOptions(o.app)
+	if err != nil {
+		return usageError{err}
+	}
+	if findings.HasErrors() {
+		return o.report(nil, triaged{findings: findings})
+	}
 	if o.snapshot.file != "" {
 		s, err := o.app.snapshotFrom(ctx, o.snapshot, nil)
 		if err != nil {
@@ -93,21 +121,64 @@ func (o *lintOptions) Run(ctx context.Context) error {
 		}
 		o.pipeline.snapshot, o.pipeline.live = s, !o.pipeline.manifests.given()
 	}
+	for round := 1; ; round++ {
+		plans, found, err := o.look(ctx, triage)
+		if err != nil {
+			return err
+		}
+		fixed := 0
+		if o.flags.fix && round <= maxFixRounds {
+			if fixed, err = o.fixSafe(ctx, found.findings); err != nil {
+				return err
+			}
+		}
+		if fixed == 0 {
+			return o.report(plans, found)
+		}
+		if err := o.renew(); err != nil {
+			return err
+		}
+	}
+}
+
+// look finds what there is to find, once.
+func (o *lintOptions) look(ctx context.Context, triage *triage) ([]clusterPlan, triaged, error) {
 	plans, findings, err := o.pipeline.compilePlans(ctx)
 	if err != nil {
+		return nil, triaged{}, err
+	}
+	several := o.pipeline.placement != nil && len(o.pipeline.placement.Clusters) > 1
+	all := o.pipeline.cluster == "" || o.pipeline.cluster == allClusters
+	if o.snapshot.file != "" && several && all {
+		return nil, triaged{}, usageError{errors.New("a snapshot is of one cluster, and the policies speak of several; name it with --cluster")}
+	}
+	o.pipeline.complete = len(plans) > 0 && (all || !several)
+	found, err := triage.sort(ctx, o.pipeline, findings)
+	return plans, found, err
+}
+
+// report writes what was found, and returns the error with the exit code.
+func (o *lintOptions) report(plans []clusterPlan, found triaged) error {
+	if o.flags.fix {
+		if err := o.showRest(found.findings); err != nil {
+			return err
+		}
+	}
+	o.app.findings = append(o.app.findings, found.findings...)
+	if err := report.Findings(o.app.Out, o.format, found.findings, o.app.reportOptions(o.app.Out)); err != nil {
 		return err
 	}
-	if o.snapshot.file != "" && o.pipeline.placement != nil && len(o.pipeline.placement.Clusters) > 1 && (o.pipeline.cluster == "" || o.pipeline.cluster == allClusters) {
-		return usageError{errors.New("a snapshot is of one cluster, and the policies speak of several; name it with --cluster")}
-	}
-	o.app.findings = append(o.app.findings, findings...)
-	if err := report.Findings(o.app.Out, o.format, findings, o.app.reportOptions(o.app.Out)); err != nil {
-		return err
-	}
-	if len(findings) == 0 && o.format == report.Text {
+	said := found.said()
+	switch {
+	case o.format != report.Text:
+	case len(found.findings) > 0 && said != "":
+		fmt.Fprintln(o.app.Out, "not reported: "+said)
+	case len(found.findings) == 0 && said != "":
+		fmt.Fprintln(o.app.Out, o.checked(plans)+"; "+said)
+	case len(found.findings) == 0:
 		fmt.Fprintln(o.app.Out, o.checked(plans))
 	}
-	return lintExit(findings)
+	return lintExit(found.findings)
 }
 
 // checked says what there was to check, so that nobody takes an empty folder

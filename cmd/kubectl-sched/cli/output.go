@@ -49,9 +49,10 @@ func (a *app) sayChanges(changes *apply.ChangeSet) {
 	}
 }
 
-// printFindings prints the findings on stderr as text, unless the user has asked for
-// another format there.
+// printFindings prints the findings that nobody ignores on stderr as text, unless the
+// user has asked for another format there.
 func (a *app) printFindings(findings diag.Findings) {
+	findings = a.withoutIgnored(findings)
 	a.findings = append(a.findings, findings...)
 	if slices.ContainsFunc(a.sinks, func(s findingsSink) bool { return s.file == "" }) {
 		return

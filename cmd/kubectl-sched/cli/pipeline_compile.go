@@ -42,6 +42,7 @@ func (p *pipeline) compilePlans(ctx context.Context) ([]clusterPlan, diag.Findin
 				continue
 			}
 			p.workloads = append(p.workloads, workloads...)
+			p.app.objects = append(p.app.objects, ignorable(workloads, nil)...)
 		}
 		plan, fs := p.compileFor(ctx, placement, target, workloads)
 		findings = append(findings, fs...)

@@ -24,6 +24,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/klog/v2"
 
+	"github.com/kubectl-sched/kubectl-sched/internal/lint/suppress"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 )
 
@@ -84,6 +85,8 @@ type app struct {
 	load loader
 	// texts are what findings may point into besides files.
 	texts texts
+	// objects are those that may say that findings about them are to be ignored.
+	objects []suppress.Object
 	// findings are all that the command has given, for sinks.
 	findings diag.Findings
 	// sinks are where they go besides, or in place of, the text that people read.
