@@ -47,5 +47,12 @@ func (t *template) checkHostname(value string, f workload.Field, below ...any) {
 	} else {
 		message += "it has no hostname label: use matchFields with metadata.name"
 	}
-	t.report(diag.Warning, message, f, below...)
+	finding := t.report(diag.Warning, message, f, below...)
+	if label, ok := nodes[i].Labels[corev1.LabelHostname]; ok {
+		text := scalar(label)
+		if f == workload.NodeSelector {
+			text = corev1.LabelHostname + ": " + text
+		}
+		finding.Fix = replace(finding.Range, "write "+label, text)
+	}
 }

@@ -39,7 +39,7 @@ func replicasOwned(t *template) {
 	if _, said := workload.Lookup(t.w.Object, "spec", "replicas"); !said {
 		return
 	}
-	f := t.reportAt("", fmt.Sprintf("%s sets the number of pods, and each time that the manifest is applied it jumps back to this; leave replicas out", s.ref()), "spec", "replicas")
+	f := t.reportAt(fmt.Sprintf("%s sets the number of pods, and each time that the manifest is applied it jumps back to this; leave replicas out", s.ref()), "spec", "replicas")
 	if at := s.at("spec"); at.Start.IsValid() {
 		f.Related = append(f.Related, diag.Related{Range: at, Message: "what scales it"})
 	}
@@ -54,7 +54,7 @@ func placementOwned(t *template) {
 		return
 	}
 	o := t.change.Effects[0].Origins[0]
-	f := t.reportAt("", fmt.Sprintf("it is kept by %s, which would write back what policy %q says; say it in that object, or use the admission surface", owner, o.Policy), at...)
+	f := t.reportAt(fmt.Sprintf("it is kept by %s, which would write back what policy %q says; say it in that object, or use the admission surface", owner, o.Policy), at...)
 	f.Policy = o.Policy
 	f.Related = append(f.Related, diag.Related{Range: o.Range, Message: "the policy"})
 }

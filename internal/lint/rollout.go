@@ -101,7 +101,7 @@ func budgetsOverlap(j *judgement) {
 			case first == nil:
 				first = b
 			default:
-				f := t.reportAt("", fmt.Sprintf("two budgets select the pods, %q and %q, and the API server then refuses every eviction; keep one", first.name, b.name), "metadata", "name")
+				f := t.reportAt(fmt.Sprintf("two budgets select the pods, %q and %q, and the API server then refuses every eviction; keep one", first.name, b.name), "metadata", "name")
 				for _, its := range []*budget{first, b} {
 					if at := its.at("spec", "selector"); at.Start.IsValid() {
 						f.Related = append(f.Related, diag.Related{Range: at, Message: its.ref()})
@@ -204,7 +204,7 @@ func selectorsOverlap(j *judgement) {
 				continue
 			}
 			if selects(t.w.Selector, other.t.Labels) && selects(other.w.Selector, t.t.Labels) {
-				f := t.reportAt("", fmt.Sprintf("its selector and that of %s select each other's pods, which spreads, budgets and Services then count together; give each a label of its own", other.w.Ref()), "spec", "selector")
+				f := t.reportAt(fmt.Sprintf("its selector and that of %s select each other's pods, which spreads, budgets and Services then count together; give each a label of its own", other.w.Ref()), "spec", "selector")
 				f.Related = append(f.Related, diag.Related{Range: other.w.Source.At("spec", "selector"), Message: other.w.Ref()})
 				break
 			}

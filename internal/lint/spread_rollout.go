@@ -26,7 +26,10 @@ func spreadRollout(t *template) {
 		if c.WhenUnsatisfiable != corev1.DoNotSchedule || selectsNothing(c) || slices.Contains(c.MatchLabelKeys, t.t.RevisionLabel) {
 			return
 		}
-		t.report(diag.Warning, fmt.Sprintf("the spread over %q counts the old pods of a rollout together with the new ones, which are uneven once the old ones are gone; add matchLabelKeys: [%s]", c.TopologyKey, t.t.RevisionLabel),
+		f := t.report(diag.Warning, fmt.Sprintf("the spread over %q counts the old pods of a rollout together with the new ones, which are uneven once the old ones are gone; add matchLabelKeys: [%s]", c.TopologyKey, t.t.RevisionLabel),
 			workload.SpreadConstraints, i)
+		if keys := fmt.Sprintf("matchLabelKeys: [%s]", t.t.RevisionLabel); len(c.MatchLabelKeys) == 0 {
+			f.Fix = t.insert("add "+keys, keys, workload.SpreadConstraints, i)
+		}
 	})
 }

@@ -26,8 +26,13 @@ func spreadNoSelector(t *template) {
 			what, at = "has an empty labelSelector", []any{i, "labelSelector"}
 		}
 		f := t.report(diag.Error, fmt.Sprintf("the spread over %q %s, so that it counts no pods and constrains nothing; %s", c.TopologyKey, what, t.adviseSelector()), workload.SpreadConstraints, at...)
-		if s := t.ownSelector(); s != "" {
-			f.Fix = &diag.Fix{Message: "write " + s}
+		s := t.ownSelector()
+		switch {
+		case s == "":
+		case c.LabelSelector != nil:
+			f.Fix = replace(f.Range, "write "+s, s)
+		default:
+			f.Fix = t.insert("write "+s, s, workload.SpreadConstraints, i)
 		}
 	})
 }
@@ -45,8 +50,11 @@ func spreadMissesOwnPods(t *template) {
 		if selectsNothing(c) || t.selectsOwn(c.LabelSelector) || t.t.RunLabel != "" {
 			return
 		}
-		t.report(diag.Warning, fmt.Sprintf("the spread over %q counts the pods with %s, which these are not, so that nothing keeps them from piling up; %s", c.TopologyKey, metav1.FormatLabelSelector(c.LabelSelector), t.adviseSelector()),
+		f := t.report(diag.Warning, fmt.Sprintf("the spread over %q counts the pods with %s, which these are not, so that nothing keeps them from piling up; %s", c.TopologyKey, metav1.FormatLabelSelector(c.LabelSelector), t.adviseSelector()),
 			workload.SpreadConstraints, i, "labelSelector")
+		if s := t.ownSelector(); s != "" {
+			f.Fix = &diag.Fix{Message: "write " + s} // Whom it was meant for is not known.
+		}
 	})
 }
 

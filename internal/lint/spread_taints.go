@@ -42,7 +42,8 @@ func spreadTaintedNodes(t *template) {
 		if domains == 0 || len(usable) == 0 {
 			return
 		}
-		t.report(diag.Warning, fmt.Sprintf("the spread over %q counts %d of %d domains that the pods cannot use, since they do not tolerate the taints of %s; set nodeTaintsPolicy: Honor, or pods beyond maxSkew in each other domain stay Pending", c.TopologyKey, domains, domains+len(usable), named(nodes)),
+		f := t.report(diag.Warning, fmt.Sprintf("the spread over %q counts %d of %d domains that the pods cannot use, since they do not tolerate the taints of %s; set nodeTaintsPolicy: Honor, or pods beyond maxSkew in each other domain stay Pending", c.TopologyKey, domains, domains+len(usable), named(nodes)),
 			workload.SpreadConstraints, i)
+		f.Fix = t.insert("add nodeTaintsPolicy: Honor", "nodeTaintsPolicy: Honor", workload.SpreadConstraints, i)
 	})
 }

@@ -44,8 +44,8 @@ func (t *template) report(severity diag.Severity, message string, f workload.Fie
 }
 
 // reportAt adds a finding about any field of the object.
-func (t *template) reportAt(severity diag.Severity, message string, path ...any) *diag.Finding {
-	return t.judgement.report(diag.Finding{Severity: severity, Subject: t.subject(), Range: t.w.Source.At(path...), Message: message})
+func (t *template) reportAt(message string, path ...any) *diag.Finding {
+	return t.judgement.report(diag.Finding{Subject: t.subject(), Range: t.w.Source.At(path...), Message: message})
 }
 
 // subject names the template for people.
