@@ -46,19 +46,31 @@ func gangRules() []Rule {
 	}
 }
 
-// members are the templates of a group's gang. Runs of one workload, which are gangs
-// of their own, have no group.
-func (j *judgement) members(g group) []*template {
-	want := g.namespace + "/" + g.name
-	if g.crd {
-		want = g.namespace + "/" + gangkey.Gang{Family: gangkey.FamilyX, Name: g.name}.Key()
+// members are the templates of a gang, in their order.
+func (j *judgement) members(gang string) []*template {
+	if j.gangs == nil {
+		j.gangs = map[string][]*template{}
+		for _, t := range j.templates {
+			if t.gang != "" {
+				j.gangs[t.gang] = append(j.gangs[t.gang], t)
+			}
+		}
 	}
-	return slices.DeleteFunc(slices.Clone(j.templates), func(t *template) bool { return gangOf(t.w, t.t, t.pods) != want })
+	return j.gangs[gang]
+}
+
+// gang is what the group's gang is called. Runs of one workload, which are gangs of
+// their own, have no group.
+func (g group) gang() string {
+	if g.crd {
+		return g.namespace + "/" + gangkey.Gang{Family: gangkey.FamilyX, Name: g.name}.Key()
+	}
+	return g.namespace + "/" + g.name
 }
 
 func gangTooFew(j *judgement) {
 	for _, g := range j.known.groups {
-		members := j.members(g)
+		members := j.members(g.gang())
 		pods := 0
 		var names []string
 		for _, t := range members {
@@ -86,7 +98,7 @@ func gangTooFew(j *judgement) {
 // gangAboveQuota adds up what the least members ask for, the cheapest first.
 func gangAboveQuota(j *judgement) {
 	for _, g := range j.known.groups {
-		members := j.members(g)
+		members := j.members(g.gang())
 		for _, q := range j.known.quotas {
 			if q.namespace != g.namespace || q.scoped || len(members) == 0 {
 				continue
@@ -168,7 +180,7 @@ func (j *judgement) onDemand() string {
 }
 
 func gangTimeout(j *judgement) {
-	who := j.onDemand()
+	who := j.nodesBy
 	if who == "" {
 		return
 	}

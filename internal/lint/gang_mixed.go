@@ -16,11 +16,10 @@ import (
 // gangMixed compares each member of a gang with the first, as the scheduler does
 // (pkg/scheduler/schedule_one_podgroup.go, validatePodGroup) before it tries any.
 func gangMixed(t *template) {
-	gang := gangOf(t.w, t.t, t.pods)
-	if gang == "" {
+	if t.gang == "" {
 		return
 	}
-	first, found := t.firstOf(gang)
+	first, found := t.firstOf()
 	if !found {
 		return
 	}
@@ -45,16 +44,9 @@ func gangMixed(t *template) {
 
 // firstOf returns the first template of the gang, and whether it is another than t
 // and comes before it.
-func (t *template) firstOf(gang string) (*template, bool) {
-	for _, other := range t.templates {
-		if other == t {
-			break
-		}
-		if gangOf(other.w, other.t, other.pods) == gang {
-			return other, true
-		}
-	}
-	return nil, false
+func (t *template) firstOf() (*template, bool) {
+	first := t.members(t.gang)[0]
+	return first, first != t
 }
 
 // gangOf returns what the gang of the template's pods is called, or "" where they

@@ -9,8 +9,6 @@
 package lint
 
 import (
-	"slices"
-
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kubectl-sched/kubectl-sched/compiler"
@@ -57,7 +55,12 @@ func CheckRules(rules []Rule, in Input) diag.Findings {
 type judgement struct {
 	Input
 	templates []*template
-	known     *objects
+	// byNamespace has the same templates, and podsIn the pods of the snapshot.
+	byNamespace map[string][]*template
+	podsIn      map[string][]*corev1.Pod
+	known       *objects
+	// nodesBy says who makes nodes when pods are Pending; empty for nobody known.
+	nodesBy string
 
 	rule     Rule
 	findings diag.Findings
@@ -65,6 +68,8 @@ type judgement struct {
 	// reaches are the nodes for each that pods may say of them.
 	reaches map[string]*reach
 
+	// gangs are the templates by their gangs, once asked for.
+	gangs map[string][]*template
 	// allTaints are those of all nodes, once asked for.
 	allTaints []corev1.Taint
 
@@ -77,7 +82,7 @@ func newJudgement(in Input) *judgement {
 		w *workload.Workload
 		i int
 	}
-	j := &judgement{Input: in, reaches: map[string]*reach{}}
+	j := &judgement{Input: in, reaches: map[string]*reach{}, byNamespace: map[string][]*template{}, podsIn: map[string][]*corev1.Pod{}}
 	changes := map[key]*compiler.Change{}
 	if in.Plan != nil {
 		for i := range in.Plan.Changes {
@@ -90,10 +95,18 @@ func newJudgement(in Input) *judgement {
 			if t.change != nil {
 				t.pods = t.change.After
 			}
+			t.labels, t.gang = t.allLabels(), gangOf(w, t.t, t.pods)
 			j.templates = append(j.templates, t)
+			j.byNamespace[w.Namespace] = append(j.byNamespace[w.Namespace], t)
+		}
+	}
+	if in.Snapshot != nil {
+		for _, p := range in.Snapshot.Pods {
+			j.podsIn[p.Namespace] = append(j.podsIn[p.Namespace], p)
 		}
 	}
 	j.known = readObjects(in.Others, in.Snapshot)
+	j.nodesBy = j.onDemand()
 	return j
 }
 
@@ -120,9 +133,4 @@ func (j *judgement) report(f diag.Finding) *diag.Finding {
 	}
 	j.findings = append(j.findings, f)
 	return &j.findings[len(j.findings)-1]
-}
-
-// templatesIn returns the templates of a namespace.
-func (j *judgement) templatesIn(namespace string) []*template {
-	return slices.DeleteFunc(slices.Clone(j.templates), func(t *template) bool { return t.w.Namespace != namespace })
 }

@@ -4,8 +4,6 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
 	"github.com/kubectl-sched/kubectl-sched/internal/workload"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
@@ -45,20 +43,9 @@ func noNode(t *template) {
 	if t.asksForHostname() {
 		return // hostname-is-not-name has more to say
 	}
-	required := nodeaffinity.NewRequiredNodeAffinity(t.t.Pods.NodeSelector, t.t.Pods.Affinity)
-	var tainted []string
-	var taint corev1.Taint
-	nodes := t.caps().Nodes
-	for i := range nodes {
-		n := &nodes[i]
-		if ok, err := required.Match(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name, Labels: n.Labels}}); err != nil || !ok {
-			continue
-		}
-		bad := t.keptOffBy(n)
-		if len(bad) == 0 {
-			return
-		}
-		tainted, taint = append(tainted, n.Name), bad[0]
+	reached := t.reachBy(t.t.Pods)
+	if len(reached.usable) > 0 {
+		return
 	}
 	field, below := workload.NodeAffinity, []any{requiredTerms}
 	if len(t.t.Pods.NodeSelector) > 0 {
@@ -68,11 +55,16 @@ func noNode(t *template) {
 	if t.caps().NodePoolsKnown {
 		severity = diag.Info // one may be made on demand
 	}
-	if len(tainted) > 0 {
-		t.report(severity, fmt.Sprintf("only %s would do, where the pods do not tolerate %s, so that all stay Pending; tolerate it", named(tainted), taint.ToString()), field, below...)
+	if len(reached.allowed) > 0 {
+		var names []string
+		for _, n := range reached.allowed {
+			names = append(names, n.Name)
+		}
+		taint := t.keptOffBy(reached.allowed[0])[0]
+		t.report(severity, fmt.Sprintf("only %s would do, where the pods do not tolerate %s, so that all stay Pending; tolerate it", named(names), taint.ToString()), field, below...)
 		return
 	}
-	t.report(severity, fmt.Sprintf("none of the %d nodes meets it, so that all pods stay Pending; demand labels that nodes have%s", len(nodes), t.nearestLabel()), field, below...)
+	t.report(severity, fmt.Sprintf("none of the %d nodes meets it, so that all pods stay Pending; demand labels that nodes have%s", len(t.caps().Nodes), t.nearestLabel()), field, below...)
 }
 
 func (t *template) asksForHostname() bool {
@@ -100,7 +92,7 @@ func (t *template) nearestLabel() string {
 	}
 	for _, term := range nodeTerms(t.t.Pods) {
 		for _, e := range term.MatchExpressions {
-			asked[e.Key] = e.Operator != corev1.NodeSelectorOpDoesNotExist && e.Operator != corev1.NodeSelectorOpNotIn
+			asked[e.Key] = asksFor(e)
 		}
 	}
 	for _, key := range sortedKeys(asked) {

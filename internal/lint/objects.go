@@ -11,6 +11,7 @@ import (
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/kubectl-sched/kubectl-sched/internal/cluster/snapshot"
@@ -36,6 +37,16 @@ func (t thing) ref() string {
 type budget struct {
 	thing
 	spec policyv1.PodDisruptionBudgetSpec
+	// selects is the selector; one that the API server refuses selects nothing.
+	selects labels.Selector
+}
+
+func newBudget(t thing, spec policyv1.PodDisruptionBudgetSpec) budget {
+	selector, err := metav1.LabelSelectorAsSelector(spec.Selector)
+	if err != nil {
+		selector = labels.Nothing()
+	}
+	return budget{t, spec, selector}
 }
 
 // scaler is what changes the number of a workload's pods: a
@@ -109,7 +120,7 @@ func (o *objects) manifest(m *workload.Object) {
 	switch m.Group + "/" + m.Kind {
 	case "policy/PodDisruptionBudget":
 		if p, ok := decoded[policyv1.PodDisruptionBudget](m.Object); ok && o.take(t) {
-			o.budgets = append(o.budgets, budget{t, p.Spec})
+			o.budgets = append(o.budgets, newBudget(t, p.Spec))
 		}
 	case "autoscaling/HorizontalPodAutoscaler":
 		if h, ok := decoded[autoscalingv2.HorizontalPodAutoscaler](m.Object); ok && o.take(t) {
@@ -143,7 +154,7 @@ func (o *objects) cluster(s *snapshot.Snapshot) {
 	}
 	for _, p := range s.PodDisruptionBudgets {
 		if t := of("PodDisruptionBudget", p); o.take(t) {
-			o.budgets = append(o.budgets, budget{t, p.Spec})
+			o.budgets = append(o.budgets, newBudget(t, p.Spec))
 		}
 	}
 	for _, c := range s.PriorityClasses {
@@ -232,7 +243,7 @@ func (o *objects) scalerOf(w *workload.Workload) *scaler {
 
 // covers reports whether the budget is for the template's pods.
 func (b budget) covers(t *template) bool {
-	return b.namespace == t.w.Namespace && b.spec.Selector != nil && t.selectedBy(b.spec.Selector)
+	return b.namespace == t.w.Namespace && b.selects.Matches(t.labels)
 }
 
 // decoded reads an object into a type; false where it does not fit.

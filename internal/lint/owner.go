@@ -74,7 +74,7 @@ func ownerOf(w *workload.Workload) (string, []any) {
 
 func profileNotAutoscaled(t *template) {
 	name := cmp.Or(t.pods.SchedulerName, corev1.DefaultSchedulerName)
-	who := t.onDemand()
+	who := t.nodesBy
 	if name == corev1.DefaultSchedulerName || who == "" {
 		return
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -45,15 +46,11 @@ func affinityUnmatched(t *template) {
 		if a.field != workload.PodAffinity || a.LabelSelector == nil || t.selectsOwn(a.LabelSelector) && t.looksAt(a.PodAffinityTerm, t.w.Namespace) {
 			continue
 		}
-		namespaces := map[string]bool{t.w.Namespace: true}
-		for _, p := range t.Snapshot.Pods {
-			namespaces[p.Namespace] = true
-		}
-		for _, other := range t.templates {
-			namespaces[other.w.Namespace] = true
-		}
 		found := false
-		for _, ns := range sortedKeys(namespaces) {
+		for ns := range t.byNamespace {
+			found = found || t.looksAt(a.PodAffinityTerm, ns) && t.anyPod(ns, a.LabelSelector)
+		}
+		for ns := range t.podsIn {
 			found = found || t.looksAt(a.PodAffinityTerm, ns) && t.anyPod(ns, a.LabelSelector)
 		}
 		if !found {
@@ -69,18 +66,6 @@ func (j *judgement) anyPod(namespace string, s *metav1.LabelSelector) bool {
 	if err != nil {
 		return true // The API server refuses it.
 	}
-	if slices.ContainsFunc(j.templates, func(t *template) bool {
-		return t.w.Namespace == namespace && selector.Matches(labels.Set(t.allLabels()))
-	}) {
-		return true
-	}
-	if j.Snapshot == nil {
-		return false
-	}
-	for _, p := range j.Snapshot.Pods {
-		if p.Namespace == namespace && selector.Matches(labels.Set(p.Labels)) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(j.byNamespace[namespace], func(t *template) bool { return selector.Matches(t.labels) }) ||
+		slices.ContainsFunc(j.podsIn[namespace], func(p *corev1.Pod) bool { return selector.Matches(labels.Set(p.Labels)) })
 }

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/kubectl-sched/kubectl-sched/internal/workload"
 	"github.com/kubectl-sched/kubectl-sched/policy"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 )
@@ -86,7 +87,7 @@ func poolWithoutDaemonSets(j *judgement) {
 			continue
 		}
 		for _, t := range j.templates {
-			if !t.isDaemonSet() || len(t.pods.NodeSelector) > 0 || len(nodeTerms(t.pods)) > 0 || borne(t.pods.Tolerations, *taint) {
+			if !t.isDaemonSet() || !forAnyNode(t.pods) || borne(t.pods.Tolerations, *taint) || t.sparedOn(p.Name) {
 				continue
 			}
 			j.report(diag.Finding{
@@ -95,6 +96,47 @@ func poolWithoutDaemonSets(j *judgement) {
 			})
 		}
 	}
+}
+
+// sparedOn reports whether a policy that is for the template keeps it off the pool on
+// purpose.
+func (t *template) sparedOn(pool string) bool {
+	if t.change == nil {
+		return false
+	}
+	return slices.ContainsFunc(t.policies(), func(p policy.Policy) bool {
+		off := p.Tolerate != nil && slices.Contains(p.Tolerate.ExceptPools, pool) || p.Nodes != nil && p.Nodes.Forbid != nil && slices.Contains(p.Nodes.Forbid.Pools, pool)
+		return off && slices.Contains(t.change.Policies, p.Name)
+	})
+}
+
+// forAnyNode reports whether the pods' node affinity asks for nothing but the usual
+// machine, or to keep away from some.
+func forAnyNode(pods workload.PodFields) bool {
+	machine := func(key string, values ...string) bool {
+		return key == corev1.LabelOSStable && slices.Contains(values, "linux") || key == corev1.LabelArchStable
+	}
+	for key, value := range pods.NodeSelector {
+		if !machine(key, value) {
+			return false
+		}
+	}
+	for _, term := range nodeTerms(pods) {
+		for _, e := range term.MatchExpressions {
+			if asksFor(e) && !machine(e.Key, e.Values...) {
+				return false
+			}
+		}
+		if len(term.MatchFields) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// asksFor reports whether a node must have the label for the requirement.
+func asksFor(e corev1.NodeSelectorRequirement) bool {
+	return e.Operator != corev1.NodeSelectorOpNotIn && e.Operator != corev1.NodeSelectorOpDoesNotExist
 }
 
 // overlappingPolicies speaks of each pair once, at the line that has no effect.
@@ -150,7 +192,7 @@ func stricter(a, b policy.Spread) bool {
 }
 
 func policyGangTimeout(j *judgement) {
-	who := j.onDemand()
+	who := j.nodesBy
 	for _, p := range j.policies() {
 		if p.Gang == nil || who == "" {
 			continue

@@ -28,7 +28,7 @@ func preferenceRules() []Rule {
 		},
 		{
 			ID: "workload/preference-idle", Severity: diag.Info, Needs: Nodes, run: each(preferenceIdle),
-			Doc: "A preferred term that every node meets which can take the pods, or none, makes no difference.",
+			Doc: "A preferred term that every node meets which can take the pods, or none, makes no difference. Of one that only keeps away from nodes nothing is said where there are none of those.",
 			Fix: "Prefer labels that some of the nodes have.",
 		},
 	}
@@ -77,23 +77,43 @@ func preferenceIdle(t *template) {
 		return
 	}
 	for i, term := range preferredTerms(t.t.Pods) {
-		parsed, err := nodeaffinity.NewPreferredSchedulingTerms([]corev1.PreferredSchedulingTerm{term})
-		if err != nil || term.Weight < 1 {
+		met, known := t.reach().meeting(term)
+		if !known {
 			continue
-		}
-		met := 0
-		for _, n := range nodes {
-			if parsed.Score(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name, Labels: n.Labels}}) > 0 {
-				met++
-			}
 		}
 		switch met {
 		case len(nodes):
+			if !slices.ContainsFunc(term.Preference.MatchExpressions, asksFor) {
+				continue // It keeps away from nodes that are not there at the moment.
+			}
 			t.report("", fmt.Sprintf("all %d nodes that can take the pods meet the term, so that it makes no difference; prefer labels that some of them have", len(nodes)), workload.NodeAffinity, preferredTermsKey, i)
 		case 0:
 			t.report("", fmt.Sprintf("none of the %d nodes that can take the pods meets the term, so that it makes no difference%s", len(nodes), t.unknownKey(term)), workload.NodeAffinity, preferredTermsKey, i)
 		}
 	}
+}
+
+// meeting counts the usable nodes that meet the term; false where it is none.
+func (r *reach) meeting(term corev1.PreferredSchedulingTerm) (int, bool) {
+	key := term.Preference.String()
+	if n, ok := r.met[key]; ok {
+		return n, true
+	}
+	parsed, err := nodeaffinity.NewPreferredSchedulingTerms([]corev1.PreferredSchedulingTerm{term})
+	if err != nil || term.Weight < 1 {
+		return 0, false
+	}
+	n := 0
+	for _, node := range r.usable {
+		if parsed.Score(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name, Labels: node.Labels}}) > 0 {
+			n++
+		}
+	}
+	if r.met == nil {
+		r.met = map[string]int{}
+	}
+	r.met[key] = n
+	return n, true
 }
 
 // unknownKey says which label of the term no node has, and which may have been

@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/kubectl-sched/kubectl-sched/internal/workload"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
@@ -93,7 +92,7 @@ func (t *template) lowestOf(a corev1.PodAffinityTerm, mine int32) (*template, in
 	var lowest *template
 	least := mine
 	for _, other := range t.templates {
-		if other.w == t.w || !t.looksAt(a, other.w.Namespace) || !selector.Matches(labels.Set(other.allLabels())) {
+		if other.w == t.w || !t.looksAt(a, other.w.Namespace) || !selector.Matches(other.labels) {
 			continue
 		}
 		if its, known := t.class(other.pods.PriorityClassName); known && its < least {

@@ -50,7 +50,7 @@ func rolloutRules() []Rule {
 func budgetBlocks(j *judgement) {
 	for _, b := range j.known.budgets {
 		pods, counted := 0, false
-		for _, t := range j.templatesIn(b.namespace) {
+		for _, t := range j.byNamespace[b.namespace] {
 			n, known := t.replicas()
 			if !b.covers(t) || t.t.Immutable {
 				continue
@@ -92,10 +92,14 @@ func budgetBlocks(j *judgement) {
 func zero(n *intstr.IntOrString) bool { return n != nil && (n.String() == "0" || n.String() == "0%") }
 
 func budgetsOverlap(j *judgement) {
+	budgets := map[string][]*budget{}
+	for i := range j.known.budgets {
+		b := &j.known.budgets[i]
+		budgets[b.namespace] = append(budgets[b.namespace], b)
+	}
 	for _, t := range j.templates {
 		var first *budget
-		for i := range j.known.budgets {
-			b := &j.known.budgets[i]
+		for _, b := range budgets[t.w.Namespace] {
 			switch {
 			case !b.covers(t):
 			case first == nil:

@@ -25,7 +25,7 @@ func spreadTaintedNodes(t *template) {
 			domain, ok := n.Labels[c.TopologyKey]
 			switch {
 			case !ok:
-			case len(t.keptOffBy(n)) > 0:
+			case t.reach().keptOff[n]:
 				tainted[domain] = append(tainted[domain], n.Name)
 			default:
 				usable[domain] = true

@@ -1,8 +1,8 @@
 package lint
 
 import (
-	"cmp"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -30,6 +30,10 @@ type template struct {
 	// change is what the policies come to for the template; nil if none is for it.
 	change *compiler.Change
 
+	// gang is what the gang of its pods is called, or empty.
+	gang string
+	// labels are those of the pods, with what the policies put there.
+	labels labels.Set
 	// reached are the nodes that the pods can use, once asked for.
 	reached *reach
 }
@@ -131,8 +135,38 @@ func (t *template) looksAt(a corev1.PodAffinityTerm, namespace string) bool {
 	return selector.Empty() || known && selector.Matches(labels.Set(its))
 }
 
-// reach is which known nodes the pods can use.
-type reach struct{ allowed, usable []*capability.Node }
+// reach is which known nodes the pods can use. It is worked out once for all
+// templates that say the same of nodes: there may be a thousand of each.
+type reach struct {
+	// allowed are those that the node affinity allows, whatever their taints; usable
+	// are those of them whose taints are tolerated.
+	allowed, usable []*capability.Node
+	keptOff         map[*capability.Node]bool
+	// domains are the values that the usable nodes have for a label, and lacking the
+	// names of those that have none, both once asked for.
+	domains map[string]map[string]bool
+	lacking map[string][]string
+	// met is how many of the usable nodes meet a preferred term, by what it says.
+	met map[string]int
+}
+
+// of sorts the usable nodes by a label.
+func (r *reach) of(key string) {
+	if r.domains[key] != nil {
+		return
+	}
+	if r.domains == nil {
+		r.domains, r.lacking = map[string]map[string]bool{}, map[string][]string{}
+	}
+	r.domains[key] = map[string]bool{}
+	for _, n := range r.usable {
+		if v, ok := n.Labels[key]; ok {
+			r.domains[key][v] = true
+		} else {
+			r.lacking[key] = append(r.lacking[key], n.Name)
+		}
+	}
+}
 
 // allowedNodes returns the known nodes that the node affinity allows, whatever
 // their taints.
@@ -141,22 +175,27 @@ func (t *template) allowedNodes() []*capability.Node { return t.reach().allowed 
 // usableNodes returns the allowed nodes without taints that keep the pods off.
 func (t *template) usableNodes() []*capability.Node { return t.reach().usable }
 
-// reach is worked out once for all templates that say the same of nodes: there may
-// be a thousand of each.
 func (t *template) reach() *reach {
-	if t.reached != nil || !t.caps().NodesKnown {
-		return cmp.Or(t.reached, &reach{})
+	if t.reached == nil {
+		t.reached = t.reachBy(t.pods)
 	}
-	key := fmt.Sprint(t.pods.NodeSelector, t.pods.Tolerations)
-	if a := t.pods.Affinity; a != nil && a.NodeAffinity != nil {
+	return t.reached
+}
+
+// reachBy is the reach by what pods say of nodes, with the tolerations of t.
+func (t *template) reachBy(pods workload.PodFields) *reach {
+	if !t.caps().NodesKnown {
+		return &reach{}
+	}
+	key := fmt.Sprint(pods.NodeSelector, t.pods.Tolerations)
+	if a := pods.Affinity; a != nil && a.NodeAffinity != nil {
 		key += fmt.Sprint(a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution)
 	}
 	if known := t.reaches[key]; known != nil {
-		t.reached = known
 		return known
 	}
-	r := &reach{}
-	required := nodeaffinity.NewRequiredNodeAffinity(t.pods.NodeSelector, t.pods.Affinity)
+	r := &reach{keptOff: map[*capability.Node]bool{}}
+	required := nodeaffinity.NewRequiredNodeAffinity(pods.NodeSelector, pods.Affinity)
 	nodes := t.caps().Nodes
 	for i := range nodes {
 		n := &nodes[i]
@@ -166,21 +205,19 @@ func (t *template) reach() *reach {
 		r.allowed = append(r.allowed, n)
 		if len(t.keptOffBy(n)) == 0 {
 			r.usable = append(r.usable, n)
+		} else {
+			r.keptOff[n] = true
 		}
 	}
-	t.reaches[key], t.reached = r, r
+	t.reaches[key] = r
 	return r
 }
 
 // domains returns the values that the usable nodes have for a label.
 func (t *template) domains(key string) map[string]bool {
-	out := map[string]bool{}
-	for _, n := range t.usableNodes() {
-		if v, ok := n.Labels[key]; ok {
-			out[v] = true
-		}
-	}
-	return out
+	r := t.reach()
+	r.of(key)
+	return r.domains[key]
 }
 
 // keptOffBy returns the taints of the node that keep the pods off for good; what
@@ -211,20 +248,17 @@ func (t *template) selectsOwn(s *metav1.LabelSelector) bool { return t.selectedB
 // selectedBy reports whether the selector selects the template's pods.
 func (t *template) selectedBy(s *metav1.LabelSelector) bool {
 	selector, err := metav1.LabelSelectorAsSelector(s)
-	return err == nil && selector.Matches(labels.Set(t.allLabels()))
+	return err == nil && selector.Matches(t.labels)
 }
 
 // allLabels are those of the pods, with what the policies put there.
-func (t *template) allLabels() map[string]string {
+func (t *template) allLabels() labels.Set {
 	if len(t.pods.Labels) == 0 {
 		return t.t.Labels
 	}
-	all := map[string]string{}
-	for _, from := range []map[string]string{t.t.Labels, t.pods.Labels} {
-		for k, v := range from {
-			all[k] = v
-		}
-	}
+	all := labels.Set{}
+	maps.Copy(all, t.t.Labels)
+	maps.Copy(all, t.pods.Labels)
 	return all
 }
 

@@ -18,13 +18,8 @@ func topologyMissing(t *template) {
 		return
 	}
 	lacking := func(key string) []string {
-		var names []string
-		for _, n := range nodes {
-			if _, ok := n.Labels[key]; !ok {
-				names = append(names, n.Name)
-			}
-		}
-		return names
+		t.reach().of(key)
+		return t.reach().lacking[key]
 	}
 	t.eachSpread(func(i int, c corev1.TopologySpreadConstraint) {
 		names := lacking(c.TopologyKey)
