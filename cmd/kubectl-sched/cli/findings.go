@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -112,12 +113,20 @@ func (a *app) deliverTo(s findingsSink) error {
 // rulesPage is the address of the page of docs/reference with all rules.
 const rulesPage = "https://github.com/kubectl-sched/kubectl-sched/blob/main/docs/reference/findings.md"
 
-// ruleDoc returns what the table of lint says of a rule.
-func ruleDoc(id string) report.RuleDoc {
-	for _, r := range lint.Documented() {
-		if r.ID == id {
-			return report.RuleDoc{Short: r.Doc, HelpURI: rulesPage + "#" + strings.ReplaceAll(id, "/", "")}
+// ruleDocs returns a function that returns what the table of lint says of a rule.
+func ruleDocs() func(id string) report.RuleDoc {
+	docs := sync.OnceValue(func() map[string]string {
+		docs := map[string]string{}
+		for _, r := range lint.Documented() {
+			docs[r.ID] = r.Doc
 		}
+		return docs
+	})
+	return func(id string) report.RuleDoc {
+		doc, ok := docs()[id]
+		if !ok {
+			return report.RuleDoc{}
+		}
+		return report.RuleDoc{Short: doc, HelpURI: rulesPage + "#" + strings.ReplaceAll(id, "/", "")}
 	}
-	return report.RuleDoc{}
 }

@@ -65,6 +65,9 @@ func (f *triageFlags) toOptions(a *app) (*triage, diag.Findings, error) {
 		return nil, nil, err
 	}
 	if file, ok := settings.Find(dir); ok {
+		if relative, err := filepath.Rel(dir, file); err == nil {
+			file = relative // as somebody would name it who stands here
+		}
 		data, err := os.ReadFile(file)
 		if err != nil {
 			return nil, nil, err
@@ -117,7 +120,8 @@ func readBaseline(file string) ([]byte, error) {
 // sort does with the findings of a pipeline what is to be done.
 func (t *triage) sort(ctx context.Context, p *pipeline, findings diag.Findings) (triaged, error) {
 	ignores, files, problems := p.ignores(ctx, findings)
-	left, ignored := suppress.Apply(findings, ignores, suppress.Rules{Known: knownRules(), Fatal: t.fatal, Ran: p.ran})
+	ran := p.ran()
+	left, ignored := suppress.Apply(findings, ignores, suppress.Rules{Known: knownRules(), Fatal: t.fatal, Ran: ran})
 	left = t.settings.Apply(append(left, problems...), t.fatal)
 	out := triaged{findings: left, ignored: ignored}
 	o := t.app.reportOptions(t.app.Out)
@@ -132,7 +136,7 @@ func (t *triage) sort(ctx context.Context, p *pipeline, findings diag.Findings) 
 		}
 		open, theirs, stay := t.split(left, prints)
 		open, out.known = t.baseline.Apply(open, theirs, func(e baseline.Entry) bool {
-			return p.ran(e.Rule) && (e.File == "" || names[e.File] || isGone(e.File, o))
+			return ran(e.Rule) && (e.File == "" || names[e.File] || isGone(e.File, o))
 		})
 		out.findings = append(open, stay...).Sort()
 	}
@@ -183,28 +187,20 @@ func isGone(name string, o report.Options) bool {
 	return errors.Is(err, os.ErrNotExist)
 }
 
-// ran reports whether a rule had all that it needs, over all clusters: only then does
-// it mean something that it found nothing.
-func (p *pipeline) ran(rule string) bool {
-	if !p.complete {
-		return false
-	}
+// ran returns a function that reports whether a rule had all that it needs, over all
+// clusters: only then does it mean something that it found nothing.
+func (p *pipeline) ran() func(rule string) bool {
+	ran := map[string]bool{}
 	workloads := p.live || p.manifests.given()
 	cluster := p.snapshot != nil || p.withCluster
 	for _, r := range lint.Documented() {
-		if r.ID != rule {
-			continue
+		// What is found elsewhere than by the rules of lint may need anything.
+		ran[r.ID] = p.complete && workloads && cluster
+		if r.Needs == lint.Files {
+			ran[r.ID] = p.complete && (workloads || r.Area() == "policy")
 		}
-		switch r.Needs {
-		case lint.Files:
-			return workloads || r.Area() == "policy"
-		case lint.Nodes, lint.Cluster:
-			return workloads && cluster
-		}
-		// What the compiler finds may need anything.
-		return workloads && cluster
 	}
-	return false
+	return func(rule string) bool { return ran[rule] }
 }
 
 // said is how many findings are not shown, and why; empty for none.

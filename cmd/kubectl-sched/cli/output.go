@@ -24,7 +24,7 @@ func (a *app) reportOptions(w io.Writer) report.Options {
 	if err != nil {
 		dir = "" // then files are named as they are
 	}
-	return report.Options{Dir: dir, Repository: repositoryOf(dir), Rule: ruleDoc, Version: buildVersion(), Color: report.Colored(w, a.getenv), Width: report.WidthOf(w), Now: a.now(), Source: a.texts.source()}
+	return report.Options{Dir: dir, Repository: repositoryOf(dir), Rule: ruleDocs(), Version: buildVersion(), Color: report.Colored(w, a.getenv), Width: report.WidthOf(w), Now: a.now(), Source: a.texts.source()}
 }
 
 // say prints a message of ours in lines that fit the terminal.

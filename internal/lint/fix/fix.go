@@ -10,6 +10,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 )
@@ -38,8 +39,9 @@ type Result struct {
 
 // Apply makes the edits of all findings that have some and that want picks. Of edits
 // that overlap or touch, those of the earlier finding are made, but for the same edits
-// again, which are made once. A fix is made as a whole or not at all. read returns the
-// text of a file, false if there is none.
+// again, which are made once. A fix is made as a whole or not at all. Line breaks of
+// new text are those of the file. read returns the text of a file, false if there is
+// none.
 func Apply(findings diag.Findings, want func(diag.Fix) bool, read func(file string) ([]byte, bool)) Result {
 	var r Result
 	files := map[string]*file{}
@@ -114,7 +116,7 @@ func resolve(edits []diag.Edit, get func(string) *file) ([]edit, error) {
 		if !ok || !fits || end < start || to.File != from.File {
 			return nil, fmt.Errorf("there is no %s to %s", from, to)
 		}
-		resolved := edit{f, start, end, e.NewText}
+		resolved := edit{f, start, end, f.broken(e.NewText)}
 		if slices.ContainsFunc(out, func(o edit) bool { return o.file == f && o.touches(resolved) }) {
 			return nil, fmt.Errorf("two of its edits are at %s", from)
 		}
@@ -137,6 +139,14 @@ func (e edit) make() {
 	if !there { // else it is the same edit
 		e.file.edits = slices.Insert(e.file.edits, i, e)
 	}
+}
+
+// broken returns the text with the line breaks that the file has.
+func (f *file) broken(text string) string {
+	if i := bytes.IndexByte(f.before, '\n'); i < 1 || f.before[i-1] != '\r' {
+		return text
+	}
+	return strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\n", "\r\n")
 }
 
 func (f *file) after() []byte {

@@ -96,6 +96,22 @@ func TestApply(t *testing.T) {
 	}
 }
 
+// TestLineBreaks holds that new lines end as the others of the file do.
+func TestLineBreaks(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"a\r\nb\n": "x\r\ny\r\na\r\nb\n",
+		"a\nb\r\n": "x\ny\r\na\nb\r\n",
+		"a":        "x\ny\r\na",
+		"\na":      "x\ny\r\n\na",
+	} {
+		r := fix.Apply(diag.Findings{finding("1", true, replace("a", 0, 0, "x\ny\r\n"))}, every, reader(map[string]string{"a": text}))
+		if len(r.Files) != 1 || string(r.Files[0].After) != want {
+			t.Errorf("%q became %q, want %q", text, r.Files, want)
+		}
+	}
+}
+
 // TestApplyIsExact holds for edits of any places that those which are made are there,
 // and that between them every byte stays.
 func TestApplyIsExact(t *testing.T) {

@@ -79,7 +79,8 @@ func within(p diag.Pos, file string, first, last int) bool {
 }
 
 // removal is the fix that takes a comment out: with its line where nothing else is in
-// it, else with the space before it.
+// it, else with the space before it. It is not safe: what the comment is for may come of
+// manifests or of a cluster that were not given this time.
 func removal(text *diag.Text, at diag.Range) *diag.Fix {
 	line, ok := text.Line(at.Start.Line)
 	if !ok || at.Start.Column-1 > len(line) {
@@ -97,7 +98,7 @@ func removal(text *diag.Text, at diag.Range) *diag.Fix {
 		return nil
 	}
 	return &diag.Fix{
-		Message: "take out the comment", Safe: true,
-		Edits: []diag.Edit{{Range: diag.Range{Start: start, End: end}}},
+		Message: "take out the comment",
+		Edits:   []diag.Edit{{Range: diag.Range{Start: start, End: end}}},
 	}
 }

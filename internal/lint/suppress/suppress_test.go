@@ -176,7 +176,7 @@ func TestRemoval(t *testing.T) {
 	} {
 		ignores, more := suppress.YAML("w.yaml", []byte(text))
 		left, _ := suppress.Apply(nil, ignores, rules())
-		if len(left) != 1 || len(more) != 0 || left[0].Fix == nil || !left[0].Fix.Safe || len(left[0].Fix.Edits) != 1 {
+		if len(left) != 1 || len(more) != 0 || left[0].Fix == nil || left[0].Fix.Safe || len(left[0].Fix.Edits) != 1 {
 			t.Errorf("%q: %v %v", text, left, more)
 			continue
 		}
