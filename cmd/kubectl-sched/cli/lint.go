@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kubectl-sched/kubectl-sched/internal/lint"
+	"github.com/kubectl-sched/kubectl-sched/internal/lint/settings"
+	"github.com/kubectl-sched/kubectl-sched/internal/lint/suppress"
 	"github.com/kubectl-sched/kubectl-sched/internal/report"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 )
@@ -35,6 +37,11 @@ func newLintCommand(a *app) *cobra.Command {
 			"Rules say what the files alone can tell. With --snapshot, --with-cluster or --live they also\n" +
 			"look at the labels, taints, pods, quotas and budgets of the cluster; docs/reference/findings.md\n" +
 			"lists them all. With --snapshot and without manifests the workloads of the snapshot are checked.\n\n" +
+			"Finding by finding, a comment in the line or above says that it is meant, and why:\n" +
+			"// sched:ignore RULE REASON in a policy, # sched:ignore RULE REASON in a manifest; for a whole\n" +
+			"object the annotation " + suppress.Annotation + ". " + settings.FileName + ", here or above\n" +
+			"in the repository, sets severities and the baseline for all. An error that stops compile and\n" +
+			"apply can be neither ignored nor known. docs/lint.md has more.\n\n" +
 			"The exit code is 0 if there is nothing to mend, 1 for errors and warnings, and above 1 if\n" +
 			"something could not be read.",
 		Example: "  # Check the policies in ./placement\n" +
@@ -44,7 +51,14 @@ func newLintCommand(a *app) *cobra.Command {
 			"  # Check them against the nodes, quotas and pods of a cluster, without reaching it\n" +
 			"  kubectl sched lint -p placement -f manifests/ -R --snapshot prod.snapshot\n\n" +
 			"  # Check them against what runs in the cluster\n" +
-			"  kubectl sched lint --live",
+			"  kubectl sched lint --live\n\n" +
+			"  # In CI: annotations in the pull request, and a file for code scanning\n" +
+			"  kubectl sched lint -f manifests/ -R -o github --findings sarif=lint.sarif\n\n" +
+			"  # Mend what can be mended without asking\n" +
+			"  kubectl sched lint -f manifests/ -R --fix\n\n" +
+			"  # Adopt it in an old repository: what is there is known from now on\n" +
+			"  kubectl sched lint -f manifests/ -R --write-baseline known.json\n" +
+			"  kubectl sched lint -f manifests/ -R --baseline known.json",
 		Args: cobra.NoArgs,
 		RunE: runE(func([]string) (*lintOptions, error) { return f.toOptions(a) }),
 	}
