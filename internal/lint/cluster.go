@@ -20,7 +20,7 @@ import (
 func clusterRules() []Rule {
 	return []Rule{
 		{
-			ID: "workload/unknown-profile", Severity: diag.Warning, Needs: Cluster, run: each(unknownProfile),
+			ID: "workload/unknown-profile", Severity: diag.Warning, Needs: Cluster, each: unknownProfile,
 			Doc: "A pod whose schedulerName no scheduler serves stays Pending, and nobody says why. A name is taken to be served if the default scheduler or a known one has it, or if pods with it run.",
 			Fix: "Name a profile that is served, or leave schedulerName out.",
 		},

@@ -19,7 +19,7 @@ import (
 func gangRules() []Rule {
 	return []Rule{
 		{
-			ID: "workload/gang-mixed", Severity: diag.Warning, Needs: Files, run: each(gangMixed),
+			ID: "workload/gang-mixed", Severity: diag.Warning, Needs: Files, each: gangMixed,
 			Doc: "Members of one gang that differ in priorityClassName, preemptionPolicy or schedulerName are never placed: the whole gang has one priority, one preemption policy and one profile.",
 			Fix: "Make them equal.",
 		},
@@ -39,7 +39,7 @@ func gangRules() []Rule {
 			Fix: "Wait at least as long as a node takes to come up.",
 		},
 		{
-			ID: "workload/gate-unremoved", Severity: diag.Warning, Needs: Files, run: each(gateUnremoved),
+			ID: "workload/gate-unremoved", Severity: diag.Warning, Needs: Files, each: gateUnremoved,
 			Doc: "A scheduling gate that a manifest has must be removed by some controller; until then the pod is not even tried. Gates of Kueue, Grove and Volcano, which those remove, are not reported.",
 			Fix: "Take the gate out, or let a policy say what the pods wait for (gates).",
 		},

@@ -9,6 +9,8 @@
 package lint
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kubectl-sched/kubectl-sched/compiler"
@@ -41,12 +43,19 @@ func Check(in Input) diag.Findings { return CheckRules(Rules(), in) }
 // CheckRules is Check with some of the rules alone.
 func CheckRules(rules []Rule, in Input) diag.Findings {
 	j := newJudgement(in)
-	for _, rule := range rules {
-		if rule.run == nil || !j.has(rule.Needs) {
-			continue
+	rules = slices.DeleteFunc(slices.Clone(rules), func(r Rule) bool { return !j.has(r.Needs) })
+	// Template by template: places are looked up in one document after the other.
+	for _, t := range j.templates {
+		for _, j.rule = range rules {
+			if j.rule.each != nil {
+				j.rule.each(t)
+			}
 		}
-		j.rule = rule
-		rule.run(j)
+	}
+	for _, j.rule = range rules {
+		if j.rule.run != nil {
+			j.rule.run(j)
+		}
 	}
 	return j.findings.Sort()
 }

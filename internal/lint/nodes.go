@@ -12,22 +12,22 @@ import (
 func nodeRules() []Rule {
 	return []Rule{
 		{
-			ID: "workload/terms-are-alternatives", Severity: diag.Warning, Needs: Files, run: each(termsAreAlternatives),
+			ID: "workload/terms-are-alternatives", Severity: diag.Warning, Needs: Files, each: termsAreAlternatives,
 			Doc: "A node needs to meet one of several node selector terms, not all of them. Terms that speak of different labels look like demands, and are alternatives.",
 			Fix: "Write what must hold together as one term.",
 		},
 		{
-			ID: "workload/hostname-is-not-name", Severity: diag.Warning, Needs: Nodes, run: each(hostnameIsNotName),
+			ID: "workload/hostname-is-not-name", Severity: diag.Warning, Needs: Nodes, each: hostnameIsNotName,
 			Doc: "The label kubernetes.io/hostname may differ from the node's name. Pods that ask for the name by the label stay Pending.",
 			Fix: "Write the value of the label, or matchFields with metadata.name.",
 		},
 		{
-			ID: "workload/no-node", Severity: diag.Warning, Needs: Nodes, run: each(noNode),
+			ID: "workload/no-node", Severity: diag.Warning, Needs: Nodes, each: noNode,
 			Doc: "What the manifest demands of nodes is met by none that there is, or by none whose taints the pods tolerate: all of them stay Pending.",
 			Fix: "Demand labels that nodes have, and tolerate their taints.",
 		},
 		{
-			ID: "workload/deprecated-label", Severity: diag.Warning, Needs: Files, run: each(deprecatedLabels),
+			ID: "workload/deprecated-label", Severity: diag.Warning, Needs: Files, each: deprecatedLabels,
 			Doc: "Nodes are no longer given the labels failure-domain.beta.kubernetes.io/*, beta.kubernetes.io/* and the role master; what still asks for them fails on a new cluster, and a toleration of the old taint tolerates nothing. Where the label that took its place is named beside it, nothing is said.",
 			Fix: "Write the label that took its place.",
 		},

@@ -14,17 +14,17 @@ import (
 func ownerRules() []Rule {
 	return []Rule{
 		{
-			ID: "workload/replicas-owned", Severity: diag.Warning, Needs: Files, run: each(replicasOwned),
+			ID: "workload/replicas-owned", Severity: diag.Warning, Needs: Files, each: replicasOwned,
 			Doc: "A HorizontalPodAutoscaler (or KEDA's ScaledObject) sets the number of pods, and so does the manifest: every time it is applied the number jumps back.",
 			Fix: "Leave replicas out of the manifest.",
 		},
 		{
-			ID: "workload/placement-owned", Severity: diag.Warning, Needs: Files, run: each(placementOwned),
+			ID: "workload/placement-owned", Severity: diag.Warning, Needs: Files, each: placementOwned,
 			Doc: "The manifest is of an object that another controls, such as an operator's StatefulSet. What a policy writes into it the operator writes back.",
 			Fix: "Say it in the operator's own object, or reach its pods on the admission surface.",
 		},
 		{
-			ID: "workload/profile-not-autoscaled", Severity: diag.Warning, Needs: Files, run: each(profileNotAutoscaled),
+			ID: "workload/profile-not-autoscaled", Severity: diag.Warning, Needs: Files, each: profileNotAutoscaled,
 			Doc: "Nodes are made on demand, by an autoscaler that judges Pending pods by the default scheduler's rules. It does not know other profiles: it may make no node where one is needed, or nodes that the profile does not use.",
 			Fix: "Run such pods on pools that are there already, or keep them on the default profile.",
 		},

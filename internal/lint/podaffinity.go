@@ -15,12 +15,12 @@ import (
 func podAffinityRules() []Rule {
 	return []Rule{
 		{
-			ID: "workload/affinity-no-selector", Severity: diag.Error, Needs: Files, run: each(affinityNoSelector),
+			ID: "workload/affinity-no-selector", Severity: diag.Error, Needs: Files, each: affinityNoSelector,
 			Doc: "A term of affinity between pods without a label selector selects no pod: required affinity then keeps every pod Pending, and anti-affinity does nothing. An empty selector, {}, selects all pods.",
 			Fix: "Select the pods that are meant.",
 		},
 		{
-			ID: "workload/affinity-unmatched", Severity: diag.Warning, Needs: Cluster, run: each(affinityUnmatched),
+			ID: "workload/affinity-unmatched", Severity: diag.Warning, Needs: Cluster, each: affinityUnmatched,
 			Doc: "A required affinity to pods that nobody has keeps every pod Pending.",
 			Fix: "Select labels that the other pods have, in their namespace.",
 		},

@@ -17,17 +17,17 @@ import (
 func preferenceRules() []Rule {
 	return []Rule{
 		{
-			ID: "workload/lone-preference", Severity: diag.Info, Needs: Files, run: each(lonePreference),
+			ID: "workload/lone-preference", Severity: diag.Info, Needs: Files, each: lonePreference,
 			Doc: "The weight of a single preferred term means nothing: it is scaled until the best node has the full score, and other scores can outvote it.",
 			Fix: "Require the nodes, rank several terms, or give the preference a policy that must win.",
 		},
 		{
-			ID: "workload/preference-too-weak", Severity: diag.Info, Needs: Files, run: each(preferenceTooWeak),
+			ID: "workload/preference-too-weak", Severity: diag.Info, Needs: Files, each: preferenceTooWeak,
 			Doc: "The scores of preferred terms are scaled to 100 together. A term whose weight is less than a twentieth of all of them moves the sum of scores, with the scheduler's default weights, by less than other plugins do for a few percent of a node's CPU.",
 			Fix: "Give the terms weights that are nearer to each other.",
 		},
 		{
-			ID: "workload/preference-idle", Severity: diag.Info, Needs: Nodes, run: each(preferenceIdle),
+			ID: "workload/preference-idle", Severity: diag.Info, Needs: Nodes, each: preferenceIdle,
 			Doc: "A preferred term that every node meets which can take the pods, or none, makes no difference. Of one that only keeps away from nodes nothing is said where there are none of those.",
 			Fix: "Prefer labels that some of the nodes have.",
 		},

@@ -15,12 +15,12 @@ import (
 func priorityRules() []Rule {
 	return []Rule{
 		{
-			ID: "workload/priority-inversion", Severity: diag.Warning, Needs: Files, run: each(priorityInversion),
+			ID: "workload/priority-inversion", Severity: diag.Warning, Needs: Files, each: priorityInversion,
 			Doc: "Pods that matter more depend on pods that matter less. Either a required affinity holds them to pods of lower priority, which are placed after them and may be preempted for them; or anti-affinity keeps them off nodes with pods of lower priority, and preemptionPolicy: Never forbids them to make room.",
 			Fix: "Give the pods that others depend on at least the same priority; let those that are kept off preempt.",
 		},
 		{
-			ID: "workload/unknown-class", Severity: diag.Error, Needs: Files, run: each(unknownClass),
+			ID: "workload/unknown-class", Severity: diag.Error, Needs: Files, each: unknownClass,
 			Doc: "The API server refuses pods whose PriorityClass does not exist, and their workload makes none. It is looked for where the classes of the cluster are known.",
 			Fix: "Name a class that exists, or create it.",
 		},

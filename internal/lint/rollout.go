@@ -13,7 +13,7 @@ import (
 func rolloutRules() []Rule {
 	return []Rule{
 		{
-			ID: "workload/rollout-deadlock", Severity: diag.Warning, Needs: Nodes, run: each(rolloutDeadlock),
+			ID: "workload/rollout-deadlock", Severity: diag.Warning, Needs: Nodes, each: rolloutDeadlock,
 			Doc: "With one pod on each node, as many replicas as nodes and no pod that may go first, every rollout waits for a node that is not there.",
 			Fix: "Set maxSurge: 0 and maxUnavailable: 1.",
 		},
@@ -33,7 +33,7 @@ func rolloutRules() []Rule {
 			Fix: "Select the pods by the labels that they have.",
 		},
 		{
-			ID: "workload/pinned", Severity: diag.Warning, Needs: Files, run: each(pinned),
+			ID: "workload/pinned", Severity: diag.Warning, Needs: Files, each: pinned,
 			Doc: "A workload whose pods may run on one node or in one zone alone, and which asks for high availability, by a budget or by rules that keep its pods apart, goes down with that place.",
 			Fix: "Allow more nodes or zones.",
 		},

@@ -24,12 +24,7 @@ func rolloutDeadlock(t *template) {
 	if i < 0 {
 		return
 	}
-	hosts := map[string]bool{}
-	for _, n := range t.usableNodes() {
-		if host, ok := n.Labels[corev1.LabelHostname]; ok {
-			hosts[host] = true
-		}
-	}
+	hosts := t.domains(corev1.LabelHostname)
 	term := t.affinityTerms()[i]
 	switch {
 	case int(*replicas) > len(hosts):

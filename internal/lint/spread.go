@@ -14,42 +14,42 @@ import (
 func spreadRules() []Rule {
 	return []Rule{
 		{
-			ID: "workload/spread-no-selector", Severity: diag.Error, Needs: Files, run: each(spreadNoSelector),
+			ID: "workload/spread-no-selector", Severity: diag.Error, Needs: Files, each: spreadNoSelector,
 			Doc: "A topology spread constraint without a label selector, or with an empty one, counts no pods, and so constrains nothing.",
 			Fix: "Select the workload's own pods.",
 		},
 		{
-			ID: "workload/spread-misses-own-pods", Severity: diag.Warning, Needs: Files, run: each(spreadMissesOwnPods),
+			ID: "workload/spread-misses-own-pods", Severity: diag.Warning, Needs: Files, each: spreadMissesOwnPods,
 			Doc: "A topology spread constraint that does not select the pods it is on does not count them, and nothing keeps them from piling up.",
 			Fix: "Select the workload's own pods.",
 		},
 		{
-			ID: "workload/spread-rollout", Severity: diag.Warning, Needs: Files, run: each(spreadRollout),
+			ID: "workload/spread-rollout", Severity: diag.Warning, Needs: Files, each: spreadRollout,
 			Doc: "Without matchLabelKeys a required spread counts the pods of the old revision during a rollout, and the new ones end up uneven.",
 			Fix: "Add matchLabelKeys with the label that tells revisions apart.",
 		},
 		{
-			ID: "workload/spread-tainted-nodes", Severity: diag.Warning, Needs: Nodes, run: each(spreadTaintedNodes),
+			ID: "workload/spread-tainted-nodes", Severity: diag.Warning, Needs: Nodes, each: spreadTaintedNodes,
 			Doc: "Without nodeTaintsPolicy: Honor a required spread counts domains whose nodes the pods cannot use, and pods stay Pending for the sake of those.",
 			Fix: "Set nodeTaintsPolicy: Honor.",
 		},
 		{
-			ID: "workload/spread-one-domain", Severity: diag.Warning, Needs: Files, run: each(spreadOneDomain),
+			ID: "workload/spread-one-domain", Severity: diag.Warning, Needs: Files, each: spreadOneDomain,
 			Doc: "A required spread over a single domain is always met: it looks like high availability, and all pods are in one place. Either the workload's own node affinity leaves one domain, or the cluster has no more.",
 			Fix: "Allow more domains, or say minDomains, so that the pods wait for them.",
 		},
 		{
-			ID: "workload/min-domains", Severity: diag.Warning, Needs: Nodes, run: each(spreadMinDomains),
+			ID: "workload/min-domains", Severity: diag.Warning, Needs: Nodes, each: spreadMinDomains,
 			Doc: "While there are fewer domains than minDomains, the scheduler takes the emptiest to have no pods: each domain gets maxSkew pods, and the rest stay Pending.",
 			Fix: "Lower minDomains, or add nodes in more domains.",
 		},
 		{
-			ID: "workload/daemonset-spread", Severity: diag.Warning, Needs: Files, run: each(daemonSetSpread),
+			ID: "workload/daemonset-spread", Severity: diag.Warning, Needs: Files, each: daemonSetSpread,
 			Doc: "The controller of a DaemonSet makes each pod for one node. A spread or a rule between pods cannot move it elsewhere, it can only keep it Pending.",
 			Fix: "Leave the constraint out; choose nodes by labels.",
 		},
 		{
-			ID: "workload/topology-missing", Severity: diag.Error, Needs: Nodes, run: each(topologyMissing),
+			ID: "workload/topology-missing", Severity: diag.Error, Needs: Nodes, each: topologyMissing,
 			Doc: "Nodes without the label that tells domains apart belong to none: a required spread never uses them, and an affinity has no effect there.",
 			Fix: "Label the nodes, or use a key that they have.",
 		},

@@ -31,7 +31,9 @@ type Rule struct {
 	// Needs is empty for what other parts of the program find.
 	Needs Needs
 
-	run func(*judgement)
+	// each looks at a single pod template, run at all there is; a rule has one of them.
+	each func(*template)
+	run  func(*judgement)
 }
 
 // Area is the part of the ID before the slash.
@@ -49,13 +51,4 @@ func Rules() []Rule {
 // those that are found where something is read, compiled or applied.
 func Documented() []Rule {
 	return slices.Concat(Rules(), elsewhere())
-}
-
-// each makes a rule of one that looks at a single pod template.
-func each(check func(*template)) func(*judgement) {
-	return func(j *judgement) {
-		for _, t := range j.templates {
-			check(t)
-		}
-	}
 }

@@ -16,17 +16,17 @@ import (
 func tolerationRules() []Rule {
 	return []Rule{
 		{
-			ID: "workload/tolerates-all", Severity: diag.Warning, Needs: Files, run: each(toleratesAll),
+			ID: "workload/tolerates-all", Severity: diag.Warning, Needs: Files, each: toleratesAll,
 			Doc: "A toleration without a key tolerates every taint: those of dedicated pools, of control planes, and of nodes that fail or are drained. For DaemonSets, and in kube-system, nothing is said.",
 			Fix: "Tolerate the taints that are meant, by key.",
 		},
 		{
-			ID: "workload/toleration-idle", Severity: diag.Warning, Needs: Nodes, run: each(tolerationIdle),
+			ID: "workload/toleration-idle", Severity: diag.Warning, Needs: Nodes, each: tolerationIdle,
 			Doc: "A toleration that meets no taint of any node, NodePool or dedicated pool does nothing. It is a warning where it looks misspelt, or where only value or effect keep it from a taint; otherwise only a note, since the nodes may be yet to come.",
 			Fix: "Write the taint as the nodes have it, or leave the toleration out.",
 		},
 		{
-			ID: "workload/daemonset-skips", Severity: diag.Warning, Needs: Nodes, run: each(daemonSetSkips),
+			ID: "workload/daemonset-skips", Severity: diag.Warning, Needs: Nodes, each: daemonSetSkips,
 			Doc: "A DaemonSet does not count the nodes whose taints it does not tolerate, and looks healthy without them.",
 			Fix: "Tolerate the taint, or select the other nodes.",
 		},

@@ -150,6 +150,13 @@ func run(ctx context.Context, args []string) (err error) {
 		},
 	}
 	rows = append(rows, snapshotRows(dir, plugin)...)
+	if len(args) == 0 || slices.ContainsFunc(args, func(word string) bool { return strings.HasPrefix(lintName, word) }) {
+		lints, err := lintRows(dir, plugin, self)
+		if err != nil {
+			return err
+		}
+		rows = append(rows, lints...)
+	}
 	if len(args) == 0 || slices.ContainsFunc(args, func(word string) bool { return strings.HasPrefix(simulateName, word) }) {
 		simulations, err := simulateRows(dir, plugin)
 		if err != nil {
