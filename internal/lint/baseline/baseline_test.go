@@ -12,8 +12,8 @@ import (
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 )
 
-func at(file string, line int) diag.Range {
-	return diag.At(diag.Pos{File: file, Line: line, Column: 1})
+func at(line int) diag.Range {
+	return diag.At(diag.Pos{File: "w.yaml", Line: line, Column: 1})
 }
 
 func same(name string) string { return name }
@@ -46,9 +46,9 @@ func prints(findings diag.Findings, text string) []fingerprint.Print {
 func TestBaseline(t *testing.T) {
 	t.Parallel()
 	before := diag.Findings{
-		{Rule: "a/b", Severity: diag.Warning, Range: at("w.yaml", 1), Message: `3 of "x" < "y"`},
-		{Rule: "a/b", Severity: diag.Warning, Range: at("w.yaml", 2), Message: "the same"},
-		{Rule: "a/b", Severity: diag.Warning, Range: at("w.yaml", 3), Message: "the same"},
+		{Rule: "a/b", Severity: diag.Warning, Range: at(1), Message: `3 of "x" < "y"`},
+		{Rule: "a/b", Severity: diag.Warning, Range: at(2), Message: "the same"},
+		{Rule: "a/b", Severity: diag.Warning, Range: at(3), Message: "the same"},
 		{Rule: "a/c", Severity: diag.Error, Subject: "Pod a/b", Message: "nowhere"},
 	}
 	b, data := write(t, before, "one\ntwo\ntwo\n")
@@ -77,10 +77,10 @@ func TestBaseline(t *testing.T) {
 	// same kind as one that is known.
 	text := "#\n#\none\ntwo\nthree\none\n"
 	after := diag.Findings{
-		{Rule: "a/b", Severity: diag.Warning, Range: at("w.yaml", 3), Message: `5 of "x"`},
-		{Rule: "a/b", Severity: diag.Warning, Range: at("w.yaml", 4), Message: "the same"},
-		{Rule: "a/b", Severity: diag.Warning, Range: at("w.yaml", 5), Message: "new"},
-		{Rule: "a/b", Severity: diag.Warning, Range: at("w.yaml", 6), Message: "one too many"},
+		{Rule: "a/b", Severity: diag.Warning, Range: at(3), Message: `5 of "x"`},
+		{Rule: "a/b", Severity: diag.Warning, Range: at(4), Message: "the same"},
+		{Rule: "a/b", Severity: diag.Warning, Range: at(5), Message: "new"},
+		{Rule: "a/b", Severity: diag.Warning, Range: at(6), Message: "one too many"},
 	}
 	left, known := b.Apply(after, prints(after, text), every)
 	var lines []string
@@ -160,7 +160,7 @@ func TestRoundTrip(t *testing.T) {
 		for range rapid.IntRange(0, 8).Draw(t, "findings") {
 			findings = append(findings, diag.Finding{
 				Rule: rapid.SampledFrom([]string{"a/b", "a/c"}).Draw(t, "rule"), Severity: diag.Warning,
-				Range: at("w.yaml", rapid.IntRange(1, len(lines)).Draw(t, "line")), Message: rapid.String().Draw(t, "message"),
+				Range: at(rapid.IntRange(1, len(lines)).Draw(t, "line")), Message: rapid.String().Draw(t, "message"),
 			})
 		}
 		b, _ := write(t, findings, strings.Join(lines, "\n"))

@@ -50,24 +50,29 @@ func TestApply(t *testing.T) {
 	}{
 		"several, in any order": {
 			diag.Findings{finding("2", true, replace("a", 4, 5, "E")), finding("1", true, replace("a", 0, 1, "")), finding("3", true, replace("b", 0, 0, "+"))},
-			map[string]string{"a": "bcdEfghi", "b": "+xyz"}, "2 1 3", "", 0,
+			map[string]string{"a": "bcdEfghi", "b": "+xyz"},
+			"2 1 3", "", 0,
 		},
 		"an insertion": {diag.Findings{finding("1", true, insert)}, map[string]string{"a": "ab-cdefghi"}, "1", "", 0},
 		"overlapping ones wait": {
 			diag.Findings{finding("1", true, replace("a", 0, 3, "A")), finding("2", true, replace("a", 2, 5, "B")), finding("3", true, replace("a", 6, 7, "C"))},
-			map[string]string{"a": "AdefChi"}, "1 3", "2", 0,
+			map[string]string{"a": "AdefChi"},
+			"1 3", "2", 0,
 		},
 		"neighbours wait": {
 			diag.Findings{finding("1", true, replace("a", 0, 3, "A")), finding("2", true, replace("a", 3, 5, "B"))},
-			map[string]string{"a": "Adefghi"}, "1", "2", 0,
+			map[string]string{"a": "Adefghi"},
+			"1", "2", 0,
 		},
 		"the same again is made once": {
 			diag.Findings{finding("1", true, insert), finding("2", true, insert)},
-			map[string]string{"a": "ab-cdefghi"}, "1 2", "", 0,
+			map[string]string{"a": "ab-cdefghi"},
+			"1 2", "", 0,
 		},
 		"a fix is made as a whole": {
 			diag.Findings{finding("1", true, replace("a", 0, 1, "A")), finding("2", true, replace("a", 0, 1, "B"), replace("b", 0, 1, "X"))},
-			map[string]string{"a": "Abcdefghi"}, "1", "2", 0,
+			map[string]string{"a": "Abcdefghi"},
+			"1", "2", 0,
 		},
 		"what is not wanted stays":    {diag.Findings{finding("1", false, insert)}, map[string]string{}, "", "", 0},
 		"one that changes nothing":    {diag.Findings{finding("1", true, replace("a", 0, 1, "a"))}, map[string]string{}, "1", "", 0},

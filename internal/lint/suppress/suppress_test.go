@@ -49,7 +49,8 @@ func TestComments(t *testing.T) {
 	}{
 		"behind": {
 			"w.yaml", "a:\n  b: 1 # sched:ignore workload/c because\n",
-			diag.Findings{warn("workload/c", "w.yaml", 2)}, "", 1,
+			diag.Findings{warn("workload/c", "w.yaml", 2)},
+			"", 1,
 		},
 		"above, with other comments between": {
 			"w.yaml", "a:\n  # sched:ignore workload/c because\n  # sched:ignore policy/a so\n\n  # of this\n  b: 1\n",
@@ -82,7 +83,8 @@ func TestComments(t *testing.T) {
 				"w.yaml:3:6 ignore/malformed: unknown comment \"sched:\"; it is \"sched:ignore RULE REASON\"\n", 0,
 		},
 		"no comment": {
-			"w.yaml", "a: \"# sched:ignore workload/c because\"\n", diag.Findings{warn("workload/c", "w.yaml", 1)},
+			"w.yaml", "a: \"# sched:ignore workload/c because\"\n",
+			diag.Findings{warn("workload/c", "w.yaml", 1)},
 			"w.yaml:1:2 workload/c: m\n", 0,
 		},
 		"an error that stops the program": {
@@ -93,7 +95,8 @@ func TestComments(t *testing.T) {
 		},
 		"an error of lint alone": {
 			"w.yaml", "a: 1 # sched:ignore workload/c because\n",
-			diag.Findings{{Rule: "workload/c", Severity: diag.Error, Range: at("w.yaml", 1, 1), Message: "e"}}, "", 1,
+			diag.Findings{{Rule: "workload/c", Severity: diag.Error, Range: at("w.yaml", 1, 1), Message: "e"}},
+			"", 1,
 		},
 		"CUE, behind and above": {
 			"p.cue", "package p\na: 1 // sched:ignore policy/a because\n// sched:ignore policy/b because\nb: 1\n",
