@@ -40,7 +40,7 @@ func findingsGitLab(w io.Writer, findings diag.Findings, o Options) error {
 			Description: advice(f), CheckName: f.Rule, Fingerprint: prints[i].String(), Severity: gitlabSeverities[f.Severity],
 			Location: gitlabLocation{Path: ".", Lines: gitlabLines{Begin: max(1, f.Range.Start.Line)}},
 		}
-		if f.Range.Start.IsValid() {
+		if f.Range.Start.IsValid() && f.Range.Start.File != stdin {
 			issue.Location.Path = o.Name(f.Range.Start.File)
 		}
 		if f.Range.End.Line > f.Range.Start.Line {

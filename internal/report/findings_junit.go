@@ -48,7 +48,9 @@ func findingsJUnit(w io.Writer, findings diag.Findings, o Options) error {
 		place := o.place(f.Range.Start)
 		c := junitCase{Name: sentence(f), ClassName: f.Rule, Line: f.Range.Start.Line}
 		if f.Range.Start.IsValid() {
-			c.File = o.Name(f.Range.Start.File)
+			if f.Range.Start.File != stdin {
+				c.File = o.Name(f.Range.Start.File)
+			}
 			c.Name = place + ": " + c.Name
 		}
 		if f.Severity == diag.Info {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -166,7 +167,7 @@ func (o *lintOptions) look(ctx context.Context, triage *triage) ([]clusterPlan, 
 	if o.snapshot.file != "" && several && all {
 		return nil, triaged{}, usageError{errors.New("a snapshot is of one cluster, and the policies speak of several; name it with --cluster")}
 	}
-	o.pipeline.complete = len(plans) > 0 && (all || !several)
+	o.pipeline.complete = len(plans) > 0 && (all || !several) && !slices.ContainsFunc(findings, triage.fatal)
 	found, err := triage.sort(ctx, o.pipeline, findings)
 	return plans, found, err
 }

@@ -118,6 +118,7 @@ func (p *pipeline) compileLive(ctx context.Context, placement *policy.Placement,
 	}
 	workloads, fs := client.Workloads(ctx, cluster.Scope{Namespaces: reading, Kinds: kinds, Records: state.Records()})
 	findings = append(findings, fs...)
+	p.app.objects = append(p.app.objects, ignorable(workloads, nil)...)
 	if findings.HasErrors() {
 		return nil, findings, nil
 	}
