@@ -1,6 +1,7 @@
 package lint_test
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -29,16 +30,24 @@ const charts = "../../test/charts"
 // chartsCluster is a snapshot with those nodes, as YAML.
 func chartsCluster(t *testing.T) []byte {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(charts, "nodes.yaml"))
+	return clusterOf(t, filepath.Join(charts, "nodes.yaml"))
+}
+
+// clusterOf is a snapshot with the fake nodes of a file.
+func clusterOf(t *testing.T, pools string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(pools)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var file struct {
 		Pools []struct {
 			Name, Region  string
+			NodeName      string
 			Count         int
 			Zones, Taints []string
 			Labels        map[string]string
+			Capacity      map[string]any
 		}
 	}
 	if err := yaml.UnmarshalStrict(data, &file); err != nil {
@@ -47,7 +56,7 @@ func chartsCluster(t *testing.T) []byte {
 	var docs []string
 	for _, p := range file.Pools {
 		for i := range p.Count {
-			name := fmt.Sprintf("%s-%d", p.Name, i)
+			name := cmp.Or(p.NodeName, fmt.Sprintf("%s-%d", p.Name, i))
 			labels := map[string]string{
 				"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64",
 				"topology.kubernetes.io/zone": p.Zones[i%len(p.Zones)], "topology.kubernetes.io/region": p.Region,
@@ -55,8 +64,8 @@ func chartsCluster(t *testing.T) []byte {
 			maps.Copy(labels, p.Labels)
 			var taints []map[string]string
 			for _, taint := range p.Taints {
-				key, rest, _ := strings.Cut(taint, "=")
-				value, effect, _ := strings.Cut(rest, ":")
+				what, effect, _ := strings.Cut(taint, ":")
+				key, value, _ := strings.Cut(what, "=")
 				taints = append(taints, map[string]string{"key": key, "value": value, "effect": effect})
 			}
 			node, err := yaml.Marshal(map[string]any{
@@ -189,6 +198,7 @@ func TestChartsAndExamplesAreClean(t *testing.T) {
 			})
 		})
 	}
+	exampleNodes := readCluster(t, clusterOf(t, "../../test/e2e/testdata/examples_nodes.yaml"))
 	examples, err := filepath.Glob("../../examples/*/placement")
 	if err != nil || len(examples) < 8 {
 		t.Fatalf("%d examples, %v", len(examples), err)
@@ -201,8 +211,26 @@ func TestChartsAndExamplesAreClean(t *testing.T) {
 			if manifests := filepath.Join(dir, "manifests"); exists(manifests) {
 				texts = manifestsIn(t, manifests)
 			}
-			check(t, filepath.Base(dir), map[string]lint.Input{"files": inputOf(t, texts, policies, nil)})
+			check(t, filepath.Base(dir), map[string]lint.Input{"files": inputOf(t, texts, policies, nil), "all": inputOf(t, texts, policies, exampleNodes)})
 		})
+	}
+}
+
+// TestExampleConfigurationIsClean is for the scheduler's configurations among the
+// examples, which name a plugin of somebody's own and run where no other scheduler
+// holds the lease.
+func TestExampleConfigurationIsClean(t *testing.T) {
+	t.Parallel()
+	texts := map[string]string{}
+	data, err := os.ReadFile("../../examples/run-it-yourself/config.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts["config.yaml"] = string(data)
+	for _, f := range lint.Check(inputOf(t, texts, "", nil)) {
+		if f.Rule != "scheduler/lease" && !strings.Contains(f.Message, `plugin "Inventory" is neither`) {
+			t.Errorf("%s %s", f.Rule, f)
+		}
 	}
 }
 

@@ -257,6 +257,47 @@ func TestBindOrder(t *testing.T) {
 	}
 }
 
+// TestOrder holds that Check calls an order wrong where, and only where, the
+// framework runs the plugins that a point lists in another.
+func TestOrder(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		plugins string
+		listed  []string
+	}{
+		"behind":       {`{filter: {enabled: [{name: NodeName}, {name: GPUMemory}]}}`, []string{"NodeName", "GPUMemory"}},
+		"before":       {`{filter: {enabled: [{name: GPUMemory}, {name: NodeName}]}}`, []string{"GPUMemory", "NodeName"}},
+		"disabled":     {`{filter: {enabled: [{name: GPUMemory}, {name: NodeName}], disabled: [{name: NodeName}]}}`, []string{"GPUMemory", "NodeName"}},
+		"all-disabled": {`{filter: {enabled: [{name: GPUMemory}, {name: NodeName}], disabled: [{name: "*"}]}}`, []string{"GPUMemory", "NodeName"}},
+		"multi":        {`{multiPoint: {enabled: [{name: GPUMemory}]}, filter: {enabled: [{name: GPUMemory}, {name: NodeName}]}}`, []string{"GPUMemory", "NodeName"}},
+		"not-multi":    {`{multiPoint: {disabled: [{name: NodeName}]}, filter: {enabled: [{name: GPUMemory}, {name: NodeName}]}}`, []string{"GPUMemory", "NodeName"}},
+		"in-between":   {`{filter: {enabled: [{name: NodePorts}, {name: GPUMemory}, {name: CacheLocality}, {name: NodeName}]}}`, []string{"NodePorts", "GPUMemory", "CacheLocality", "NodeName"}},
+	}
+	var profiles []config.KubeSchedulerProfile
+	wrong := map[string]bool{}
+	for name, c := range cases {
+		text := "apiVersion: " + profile.APIVersion + "\nkind: " + profile.Kind + "\nleaderElection: {resourceName: mine}\nprofiles:\n- schedulerName: " + name + "\n  plugins: " + c.plugins + "\n"
+		wrong[name] = slices.ContainsFunc(profile.Check("c.yaml", []byte(text)), func(f diag.Finding) bool { return f.Rule == "scheduler/order" })
+		object, _, err := scheme.Codecs.UniversalDecoder().Decode([]byte(text), nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		profiles = append(profiles, object.(*config.KubeSchedulerConfiguration).Profiles[0])
+	}
+	l := schedulertest.Start(t, schedulertest.NewClient(), schedulertest.Options{Plugins: registry.Bundled(), Configured: profiles})
+	for name, c := range cases {
+		var order []string
+		for _, p := range l.Framework(name).ListPlugins().Filter.Enabled {
+			if slices.Contains(c.listed, p.Name) {
+				order = append(order, p.Name)
+			}
+		}
+		if real := !slices.Equal(order, c.listed); real != wrong[name] {
+			t.Errorf("%s: the framework runs %v of the listed %v, and the check says wrong: %t", name, order, c.listed, wrong[name])
+		}
+	}
+}
+
 const binderName = "TestBinder"
 
 type binder struct{}
