@@ -36,8 +36,9 @@ type Sources struct {
 }
 
 // Of returns the prints of the findings, in their order. A print is made of the
-// rule, the file, the policy, the subject and the text of the line, but for its white
-// space. The message is left out: it says how many nodes there are and names them,
+// rule, the file, the policy, else the subject, and the text of the line, but for its
+// white space. What a policy is told of one workload is the same when it selects one
+// more. The message is left out: it says how many nodes there are and names them,
 // and its wording gets better.
 func Of(findings diag.Findings, s Sources) []Print {
 	prints := make([]Print, len(findings))
@@ -49,7 +50,11 @@ func Of(findings diag.Findings, s Sources) []Print {
 		if s.Name != nil && file != "" {
 			name = s.Name(file)
 		}
-		parts := []string{f.Rule, name, f.Policy, f.Subject, s.line(texts, f.Range.Start)}
+		subject := f.Subject
+		if f.Policy != "" {
+			subject = ""
+		}
+		parts := []string{f.Rule, name, f.Policy, subject, s.line(texts, f.Range.Start)}
 		h := sha256.New()
 		for _, part := range parts {
 			fmt.Fprintf(h, "%d:%s\n", len(part), part)

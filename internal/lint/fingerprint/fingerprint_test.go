@@ -28,6 +28,7 @@ func TestOf(t *testing.T) {
 		"the line has moved":                func(f *diag.Finding) string { f.Range = at("web.yaml", 4); return "#\n#\na:\n  topologyKey: zone\n" },
 		"it is indented otherwise":          func(*diag.Finding) string { return "a:\r\n\t topologyKey:  zone \r\n" },
 		"the message counts other nodes":    func(f *diag.Finding) string { f.Message = `5 nodes lack "y"`; return text },
+		"the policy selects another":        func(f *diag.Finding) string { f.Subject = "Deployment a/c"; return text },
 		"the severity is another":           func(f *diag.Finding) string { f.Severity = diag.Info; return text },
 		"the file is named by its path":     func(f *diag.Finding) string { f.Range = at("/home/me/repo/web.yaml", 2); return text },
 		"the mark is elsewhere in the line": func(f *diag.Finding) string { f.Range.Start.Column = 9; return text },
@@ -39,22 +40,31 @@ func TestOf(t *testing.T) {
 		}
 	}
 	other := map[string]func(f *diag.Finding) string{
-		"another rule":    func(f *diag.Finding) string { f.Rule = "a/c"; return text },
-		"another policy":  func(f *diag.Finding) string { f.Policy = "q"; return text },
-		"another subject": func(f *diag.Finding) string { f.Subject = "Deployment a/c"; return text },
-		"another file":    func(f *diag.Finding) string { f.Range = at("api.yaml", 2); return text },
-		"another line":    func(*diag.Finding) string { return "a:\n  topologyKey: rack\n" },
-		"no text":         func(*diag.Finding) string { return "" },
-		"words that moved between parts": func(f *diag.Finding) string {
-			f.Policy, f.Subject = "", "pDeployment a/b"
-			return text
-		},
+		"another rule":   func(f *diag.Finding) string { f.Rule = "a/c"; return text },
+		"another policy": func(f *diag.Finding) string { f.Policy = "q"; return text },
+		"no policy":      func(f *diag.Finding) string { f.Policy = ""; return text },
+		"another file":   func(f *diag.Finding) string { f.Range = at("api.yaml", 2); return text },
+		"another line":   func(*diag.Finding) string { return "a:\n  topologyKey: rack\n" },
+		"no text":        func(*diag.Finding) string { return "" },
 	}
 	for name, change := range other {
 		f := base
 		if text := change(&f); printOf(f, text) == want {
 			t.Errorf("%s: the print is the same", name)
 		}
+	}
+}
+
+// TestSubject holds that the subject counts where no policy is named, and that no part
+// can stand for another.
+func TestSubject(t *testing.T) {
+	t.Parallel()
+	prints := map[string]bool{}
+	for _, f := range []diag.Finding{{Subject: "Pod a/b"}, {Subject: "Pod a/c"}, {Policy: "Pod a/b"}, {Rule: "Pod a/b"}, {}} {
+		prints[printOf(f, "")] = true
+	}
+	if len(prints) != 5 {
+		t.Errorf("five findings have %d prints", len(prints))
 	}
 }
 

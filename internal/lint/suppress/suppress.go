@@ -59,7 +59,7 @@ type Rules struct {
 // themselves, sorted, and how many were taken away.
 func Apply(findings diag.Findings, ignores []Ignore, rules Rules) (left diag.Findings, ignored int) {
 	used, impossible := make([]bool, len(ignores)), make([]*diag.Finding, len(ignores))
-	for _, f := range findings {
+	hide := func(f diag.Finding) bool {
 		hidden := false
 		for i, ignore := range ignores {
 			if ignore.Rule != f.Rule || !ignore.covers(f) {
@@ -72,7 +72,10 @@ func Apply(findings diag.Findings, ignores []Ignore, rules Rules) (left diag.Fin
 				hidden = true
 			}
 		}
-		if hidden {
+		return hidden
+	}
+	for _, f := range findings {
+		if hide(f) || !keepSubjects(&f, hide) {
 			ignored++
 		} else {
 			left = append(left, f)
@@ -93,6 +96,27 @@ func Apply(findings diag.Findings, ignores []Ignore, rules Rules) (left diag.Fin
 		}
 	}
 	return left.Sort(), ignored
+}
+
+// keepSubjects takes those subjects off a finding about several that hide picks, and
+// reports whether any is left.
+func keepSubjects(f *diag.Finding, hide func(diag.Finding) bool) bool {
+	var left []string
+	for _, subject := range f.Subjects {
+		one := *f
+		one.Subject, one.Subjects = subject, nil
+		if !hide(one) {
+			left = append(left, subject)
+		}
+	}
+	if len(left) == len(f.Subjects) {
+		return true
+	}
+	f.Subject, f.Subjects = diag.JoinSubjects(left), left
+	if len(left) == 1 {
+		f.Subjects = nil
+	}
+	return len(left) > 0
 }
 
 func (i Ignore) finding(rule, message string) diag.Finding {

@@ -156,6 +156,30 @@ func TestAnnotation(t *testing.T) {
 	}
 }
 
+// TestSeveralSubjects holds that an object may be taken out of what is said of several.
+func TestSeveralSubjects(t *testing.T) {
+	t.Parallel()
+	of := func(ref string) suppress.Ignore {
+		ignores, _ := suppress.Of(suppress.Object{Ref: ref, At: at("w.yaml", 1, 1), Annotations: map[string]string{suppress.Annotation: "policy/a because"}})
+		return ignores[0]
+	}
+	names := []string{"Pod a/1", "Pod a/2", "Pod a/3", "Pod a/4", "Pod a/5", "Pod a/6"}
+	finding := diag.Finding{Rule: "policy/a", Severity: diag.Warning, Policy: "p", Subject: diag.JoinSubjects(names), Subjects: names}
+	left, ignored := suppress.Apply(diag.Findings{finding}, []suppress.Ignore{of("Pod a/6"), of("Pod a/2")}, rules())
+	if len(left) != 1 || ignored != 0 || left[0].Subject != "Pod a/1, Pod a/3, Pod a/4 and Pod a/5" || len(left[0].Subjects) != 4 || len(finding.Subjects) != 6 {
+		t.Errorf("%d ignored, left %+v", ignored, left)
+	}
+	finding.Subjects = names[:2]
+	left, ignored = suppress.Apply(diag.Findings{finding}, []suppress.Ignore{of("Pod a/2")}, rules())
+	if len(left) != 1 || ignored != 0 || left[0].Subject != "Pod a/1" || left[0].Subjects != nil {
+		t.Errorf("%d ignored, left %+v", ignored, left)
+	}
+	left, ignored = suppress.Apply(diag.Findings{finding}, []suppress.Ignore{of("Pod a/2"), of("Pod a/1")}, rules())
+	if len(left) != 0 || ignored != 1 {
+		t.Errorf("%d ignored, left %+v", ignored, left)
+	}
+}
+
 // TestNotRun holds that what was not looked for is not called unused.
 func TestNotRun(t *testing.T) {
 	t.Parallel()
