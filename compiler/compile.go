@@ -75,14 +75,9 @@ func joinSubjects(findings diag.Findings) diag.Findings {
 		}
 		subjects[i] = append(subjects[i], f.Subject)
 	}
-	const most = 5
 	for i := range out {
 		if names := subjects[i]; len(names) > 1 {
-			if len(names) > most {
-				names = append(names[:most-1:most-1], fmt.Sprintf("%d others", len(names)-most+1))
-			}
-			last := len(names) - 1
-			out[i].Subject = strings.Join(names[:last], ", ") + " and " + names[last]
+			out[i].Subject, out[i].Subjects = diag.JoinSubjects(names), names
 		}
 	}
 	return out

@@ -19,6 +19,8 @@ var areas = []struct{ name, title string }{
 	{"apply", "Applying"},
 	{"gates", "Gates"},
 	{"snapshot", "Snapshots"},
+	{"ignore", "What is to be ignored"},
+	{"baseline", "What is known already"},
 	{"input", "Reading"},
 	{"output", "Writing"},
 }

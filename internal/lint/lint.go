@@ -43,7 +43,11 @@ func Check(in Input) diag.Findings { return CheckRules(Rules(), in) }
 // CheckRules is Check with some of the rules alone.
 func CheckRules(rules []Rule, in Input) diag.Findings {
 	j := newJudgement(in)
-	rules = slices.DeleteFunc(slices.Clone(rules), func(r Rule) bool { return !j.has(r.Needs) })
+	rules = slices.DeleteFunc(slices.Clone(rules), func(r Rule) bool {
+		// What is missing may be what answers a rule, but not for a scheduler's own
+		// configuration.
+		return !j.has(r.Needs) || in.Request.Incomplete && r.Area() != areaScheduler
+	})
 	// Template by template: places are looked up in one document after the other.
 	for _, t := range j.templates {
 		for _, j.rule = range rules {

@@ -210,9 +210,10 @@ func deprecatedInPolicies(j *judgement) {
 		}
 		for _, key := range sortedKeys(n.Labels) {
 			if now := replacedLabels[key]; now != "" && len(n.Labels[now]) == 0 {
+				at := ps.At(append(slices.Clone(path), "labels", key)...)
 				j.report(diag.Finding{
-					Policy: name, Range: ps.At(append(slices.Clone(path), "labels", key)...),
-					Message: fmt.Sprintf("%q is out of use, and new clusters do not have it; write %q", key, now), Fix: &diag.Fix{Message: "write " + now},
+					Policy: name, Range: at,
+					Message: fmt.Sprintf("%q is out of use, and new clusters do not have it; write %q", key, now), Fix: rename(at, key, now),
 				})
 			}
 		}

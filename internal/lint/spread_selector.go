@@ -53,7 +53,8 @@ func spreadMissesOwnPods(t *template) {
 		f := t.report(diag.Warning, fmt.Sprintf("the spread over %q counts the pods with %s, which these are not, so that nothing keeps them from piling up; %s", c.TopologyKey, metav1.FormatLabelSelector(c.LabelSelector), t.adviseSelector()),
 			workload.SpreadConstraints, i, "labelSelector")
 		if s := t.ownSelector(); s != "" {
-			f.Fix = &diag.Fix{Message: "write " + s} // Whom it was meant for is not known.
+			f.Fix = replace(f.Range, "write "+s, s)
+			f.Fix.Safe = false // whom it was meant for is not known
 		}
 	})
 }

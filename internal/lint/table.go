@@ -36,6 +36,9 @@ type Rule struct {
 	run  func(*judgement)
 }
 
+// areaScheduler is the area of the rules for a scheduler's own configuration.
+const areaScheduler = "scheduler"
+
 // Area is the part of the ID before the slash.
 func (r Rule) Area() string {
 	area, _, _ := strings.Cut(r.ID, "/")

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"bytes"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -15,8 +14,8 @@ const tabWidth = 4
 // excerpt returns the first line of the range and a line of carets under the
 // marked part, cut to width columns around the mark. It is not ok if the text
 // has no such line.
-func excerpt(data []byte, r diag.Range, width int) (line, marks string, ok bool) {
-	raw, ok := lineOf(data, r.Start.Line)
+func excerpt(source *diag.Text, r diag.Range, width int) (line, marks string, ok bool) {
+	raw, ok := source.Line(r.Start.Line)
 	if !ok || strings.TrimSpace(raw) == "" {
 		return "", "", false
 	}
@@ -62,19 +61,6 @@ func clip(text []rune, start, end, width int) (line, marks string, ok bool) {
 	shift := len([]rune(prefix)) - from
 	end = min(end, max(to, start+1))
 	return prefix + string(text[from:to]) + suffix, strings.Repeat(" ", start+shift) + strings.Repeat("^", end-start), true
-}
-
-// lineOf returns the line of that number, counting from 1.
-func lineOf(data []byte, number int) (string, bool) {
-	for n := 1; n < number; n++ {
-		end := bytes.IndexByte(data, '\n')
-		if end < 0 {
-			return "", false
-		}
-		data = data[end+1:]
-	}
-	line, _, _ := bytes.Cut(data, []byte("\n"))
-	return strings.TrimSuffix(string(line), "\r"), number > 0
 }
 
 // layout returns the runes that are printed for a line, and for each byte of it

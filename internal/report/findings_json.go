@@ -59,7 +59,7 @@ func (o Options) relocate(f diag.Finding) diag.Finding {
 	}
 	f.Related = related
 	if f.Fix != nil {
-		fix := diag.Fix{Message: f.Fix.Message}
+		fix := diag.Fix{Message: f.Fix.Message, Safe: f.Fix.Safe}
 		for _, e := range f.Fix.Edits {
 			fix.Edits = append(fix.Edits, diag.Edit{Range: o.rng(e.Range), NewText: e.NewText})
 		}

@@ -142,7 +142,7 @@ func TestFindingsJSON(t *testing.T) {
 		"files are relative": {
 			diag.Findings{{
 				Rule: "a/b", Severity: diag.Warning, Range: at("/repo/web.cue", 2, 10, 0), Message: "1 < 2",
-				Fix: &diag.Fix{Message: "f", Edits: []diag.Edit{{Range: at("/repo/web.cue", 2, 10, 12), NewText: "x"}}},
+				Fix: &diag.Fix{Message: "f", Safe: true, Edits: []diag.Edit{{Range: at("/repo/web.cue", 2, 10, 12), NewText: "x"}}},
 			}},
 			`{
   "apiVersion": "kubectl-sched.github.io/v1alpha1",
@@ -177,7 +177,8 @@ func TestFindingsJSON(t *testing.T) {
             },
             "newText": "x"
           }
-        ]
+        ],
+        "safe": true
       }
     }
   ],
@@ -207,7 +208,7 @@ func TestFindingsJSON(t *testing.T) {
 func TestUnknownFormat(t *testing.T) {
 	t.Parallel()
 	err := report.Findings(&strings.Builder{}, "sarfi", nil, report.Options{})
-	if want := `unknown output format "sarfi"; it is one of: text, json`; err == nil || err.Error() != want {
+	if want := `unknown output format "sarfi"; it is one of: text, json, sarif, github, gitlab, junit, rdjson`; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %q", err, want)
 	}
 }

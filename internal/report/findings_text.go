@@ -19,7 +19,7 @@ import (
 // and at the end a line that counts them. Without findings it writes nothing.
 func findingsText(w io.Writer, findings diag.Findings, o Options) error {
 	var b strings.Builder
-	t := textWriter{b: &b, o: o, style: style{o.Color}}
+	t := textWriter{b: &b, o: o, style: style{o.Color}, texts: o.texts()}
 	for i, f := range findings {
 		// A finding that takes several lines stands apart from its neighbours.
 		if i > 0 {
@@ -58,6 +58,7 @@ type textWriter struct {
 	b     *strings.Builder
 	o     Options
 	style style
+	texts func(string) *diag.Text
 }
 
 func (t textWriter) finding(f diag.Finding) {
@@ -103,14 +104,14 @@ func (t textWriter) finding(f diag.Finding) {
 }
 
 func (t textWriter) excerpt(r diag.Range, c color) {
-	if t.o.Source == nil || r.Start.Line == 0 {
+	if r.Start.Line == 0 {
 		return
 	}
-	data, ok := t.o.Source(r.Start.File)
-	if !ok {
+	text := t.texts(r.Start.File)
+	if text == nil {
 		return
 	}
-	line, marks, ok := excerpt(data, r, t.o.width()-gutter)
+	line, marks, ok := excerpt(text, r, t.o.width()-gutter)
 	if !ok {
 		return
 	}

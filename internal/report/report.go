@@ -9,7 +9,6 @@ package report
 
 import (
 	"fmt"
-	"io"
 	"path/filepath"
 	"strings"
 	"time"
@@ -31,6 +30,21 @@ const (
 	YAML Format = "yaml"
 )
 
+// The formats that findings have besides, each for a tool that shows them where
+// they belong.
+const (
+	// SARIF is SARIF 2.1.0, for code scanning and editors.
+	SARIF Format = "sarif"
+	// GitHub is workflow commands, which GitHub Actions makes annotations of.
+	GitHub Format = "github"
+	// GitLab is GitLab's code quality report.
+	GitLab Format = "gitlab"
+	// JUnit is the XML that every CI shows as tests.
+	JUnit Format = "junit"
+	// RDJSON is the Reviewdog Diagnostic Format.
+	RDJSON Format = "rdjson"
+)
+
 // ParseFormat returns the format of that name, if it is among the allowed
 // ones; the error lists them.
 func ParseFormat(name string, allowed ...Format) (Format, error) {
@@ -49,6 +63,13 @@ type Options struct {
 	// Dir is the folder that files are named relative to; empty leaves the
 	// names alone.
 	Dir string
+	// Repository is the folder that files are named relative to in the formats of
+	// SARIF, GitHub and GitLab, which look for them from there; empty for Dir.
+	Repository string
+	// Rule returns what is known of a rule besides its name; nil for nothing.
+	Rule func(id string) RuleDoc
+	// Version is that of the program, for the formats that say what wrote them.
+	Version string
 	// Color allows terminal colours.
 	Color bool
 	// Width is how many columns text may take; 0 for DefaultWidth.
@@ -74,6 +95,21 @@ func (o Options) named(text string) string {
 
 // table returns an empty table, whose cells will have the owner's names.
 func (o Options) table() *table { return &table{names: o.named} }
+
+// RuleDoc is what is known of a rule besides its name. Any of it may be empty.
+type RuleDoc struct {
+	// Short says in a sentence or two what the rule finds.
+	Short string
+	// HelpURI is the address of the rule's page.
+	HelpURI string
+}
+
+func (o Options) rule(id string) RuleDoc {
+	if o.Rule == nil {
+		return RuleDoc{}
+	}
+	return o.Rule(id)
+}
 
 // DefaultWidth is how many columns text takes if nothing else is said.
 const DefaultWidth = 80
@@ -119,27 +155,4 @@ func (o Options) pos(p diag.Pos) diag.Pos {
 
 func (o Options) rng(r diag.Range) diag.Range {
 	return diag.Range{Start: o.pos(r.Start), End: o.pos(r.End)}
-}
-
-// findingsWriters has one writer for each format of findings.
-var findingsWriters = []struct {
-	format Format
-	write  func(io.Writer, diag.Findings, Options) error
-}{
-	{Text, findingsText},
-	{JSON, findingsJSON},
-}
-
-// Findings writes the findings in the format. Errors are those of w, and an
-// unknown format, which names the known ones.
-func Findings(w io.Writer, format Format, findings diag.Findings, o Options) error {
-	known := make([]Format, len(findingsWriters))
-	for i, f := range findingsWriters {
-		if f.format == format {
-			return f.write(w, findings, o)
-		}
-		known[i] = f.format
-	}
-	_, err := ParseFormat(string(format), known...)
-	return err
 }

@@ -86,7 +86,13 @@ type Edit struct {
 // alone says what to do.
 type Fix struct {
 	Message string `json:"message"`
-	Edits   []Edit `json:"edits,omitempty"`
+	// Edits do not overlap, and hold together: half of them is no fix.
+	Edits []Edit `json:"edits,omitempty"`
+	// Safe says that the edits may be made without asking anybody: they write what
+	// the text was evidently meant to say. What is guessed (the name that was meant)
+	// or weighed (fewer pods during a rollout) is not safe. A safe fix may well
+	// restart pods, as every change of a pod template does.
+	Safe bool `json:"safe,omitempty"`
 }
 
 // Finding is one thing that a user must mend or know.
@@ -101,6 +107,9 @@ type Finding struct {
 	// Subject is the workload, node or object that it speaks of
 	// ("Deployment shop/web"), or empty.
 	Subject string `json:"subject,omitempty"`
+	// Subjects are all of them, where the same is said of several; Subject is then
+	// what JoinSubjects makes of them.
+	Subjects []string `json:"subjects,omitempty"`
 	// Range is where the user must look, in the user's own file.
 	Range Range `json:"range"`
 	// Message says what is wrong and what would be right: one sentence, lower
@@ -126,6 +135,19 @@ func (f Finding) String() string {
 	}
 	b.WriteString(f.Message)
 	return b.String()
+}
+
+// JoinSubjects names several subjects as one text, at most five of them.
+func JoinSubjects(names []string) string {
+	const most = 5
+	if len(names) > most {
+		names = append(names[:most-1:most-1], fmt.Sprintf("%d others", len(names)-most+1))
+	}
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
 // Findings is a list of findings; as an error it is what a load or a compile

@@ -118,6 +118,7 @@ func (p *pipeline) compileLive(ctx context.Context, placement *policy.Placement,
 	}
 	workloads, fs := client.Workloads(ctx, cluster.Scope{Namespaces: reading, Kinds: kinds, Records: state.Records()})
 	findings = append(findings, fs...)
+	p.app.objects = append(p.app.objects, ignorable(workloads, nil)...)
 	if findings.HasErrors() {
 		return nil, findings, nil
 	}
@@ -185,16 +186,29 @@ func (a *app) folderName(path string) (string, error) {
 	if !filepath.IsAbs(full) {
 		full = filepath.Join(dir, full)
 	}
-	for root := full; ; root = filepath.Dir(root) {
+	root := repositoryOf(full)
+	if root == "" {
+		return filepath.ToSlash(filepath.Clean(path)), nil
+	}
+	relative, err := filepath.Rel(root, full)
+	if err != nil {
+		return "", fmt.Errorf("policy folder %q: %w", path, err)
+	}
+	return filepath.ToSlash(relative), nil
+}
+
+// repositoryOf returns the folder at or above an absolute path that is the root of a
+// git repository; empty where there is none.
+func repositoryOf(path string) string {
+	if path == "" {
+		return ""
+	}
+	for root := path; ; root = filepath.Dir(root) {
 		if _, err := os.Stat(filepath.Join(root, ".git")); err == nil {
-			relative, err := filepath.Rel(root, full)
-			if err != nil {
-				return "", fmt.Errorf("policy folder %q: %w", path, err)
-			}
-			return filepath.ToSlash(relative), nil
+			return root
 		}
 		if root == filepath.Dir(root) {
-			return filepath.ToSlash(filepath.Clean(path)), nil
+			return ""
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/kubectl-sched/kubectl-sched/internal/apply"
@@ -23,7 +24,7 @@ func (a *app) reportOptions(w io.Writer) report.Options {
 	if err != nil {
 		dir = "" // then files are named as they are
 	}
-	return report.Options{Dir: dir, Color: report.Colored(w, a.getenv), Width: report.WidthOf(w), Now: a.now(), Source: a.texts.source()}
+	return report.Options{Dir: dir, Repository: repositoryOf(dir), Rule: ruleDocs(), Version: buildVersion(), Color: report.Colored(w, a.getenv), Width: report.WidthOf(w), Now: a.now(), Source: a.texts.source()}
 }
 
 // say prints a message of ours in lines that fit the terminal.
@@ -48,8 +49,14 @@ func (a *app) sayChanges(changes *apply.ChangeSet) {
 	}
 }
 
-// printFindings prints the findings on stderr as text.
+// printFindings prints the findings that nobody ignores on stderr as text, unless the
+// user has asked for another format there.
 func (a *app) printFindings(findings diag.Findings) {
+	findings = a.withoutIgnored(findings)
+	a.findings = append(a.findings, findings...)
+	if slices.ContainsFunc(a.sinks, func(s findingsSink) bool { return s.file == "" }) {
+		return
+	}
 	if err := report.Findings(a.ErrOut, report.Text, findings, a.reportOptions(a.ErrOut)); err != nil {
 		fmt.Fprintln(a.ErrOut, "error:", err)
 	}

@@ -99,6 +99,9 @@ type pipeline struct {
 
 	// incomplete says that policies or workloads have errors and are missing.
 	incomplete bool
+	// complete says that everything was looked at, for all clusters of the policies.
+	complete bool
+
 	// set is what readWorkloads read, for those who write manifests back.
 	set *workload.Set
 	// clients are the connections made so far, by kubeconfig context.
@@ -168,5 +171,6 @@ func (p *pipeline) readWorkloads(ctx context.Context, placement *policy.Placemen
 	})
 	p.set = set
 	p.app.texts.add(set)
+	p.app.objects = append(p.app.objects, ignorable(set.Workloads, set.Others)...)
 	return set, append(findings, fs...)
 }

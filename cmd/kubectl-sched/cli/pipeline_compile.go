@@ -45,6 +45,7 @@ func (p *pipeline) compilePlans(ctx context.Context) ([]clusterPlan, diag.Findin
 				continue
 			}
 			p.workloads = append(p.workloads, workloads...)
+			p.app.objects = append(p.app.objects, ignorable(workloads, nil)...)
 		}
 		plan, fs := p.compileFor(ctx, placement, target, workloads)
 		findings = append(findings, fs...)
@@ -77,7 +78,7 @@ func (p *pipeline) compileFor(ctx context.Context, placement *policy.Placement, 
 		Incomplete:   p.incomplete,
 	}
 	plan, fs := compiler.CompileContext(ctx, request)
-	if p.judge != nil && !p.incomplete && ctx.Err() == nil {
+	if p.judge != nil && ctx.Err() == nil {
 		fs = append(fs, p.judged(ctx, target, request, plan)...)
 	}
 	return plan, append(findings, fs...)
@@ -90,7 +91,7 @@ func (p *pipeline) judged(ctx context.Context, target *policy.Cluster, r compile
 	if p.set != nil {
 		in.Others = p.set.Others
 	}
-	if p.snapshot != nil || !p.withCluster {
+	if p.snapshot != nil || !p.withCluster || p.incomplete {
 		return p.judge(in)
 	}
 	client, err := p.connect(target)

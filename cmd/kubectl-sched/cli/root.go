@@ -24,6 +24,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/klog/v2"
 
+	"github.com/kubectl-sched/kubectl-sched/internal/lint/suppress"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 )
 
@@ -84,6 +85,12 @@ type app struct {
 	load loader
 	// texts are what findings may point into besides files.
 	texts texts
+	// objects are those that may say that findings about them are to be ignored.
+	objects []suppress.Object
+	// findings are all that the command has given, for sinks.
+	findings diag.Findings
+	// sinks are where they go besides, or in place of, the text that people read.
+	sinks []findingsSink
 }
 
 func newApp(streams genericiooptions.IOStreams) *app {
@@ -102,10 +109,10 @@ func run(ctx context.Context, a *app, args []string) int {
 	}
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil || ctx.Err() == nil {
-		return a.exit(cmd, err)
+		return a.deliver(a.exit(cmd, err))
 	}
 	a.exit(cmd, interrupted(ctx, err))
-	return exitInterrupted
+	return a.deliver(exitInterrupted)
 }
 
 const (
@@ -146,6 +153,7 @@ func newRootCommand(a *app) *cobra.Command {
 	for _, construct := range commands() {
 		root.AddCommand(construct(a))
 	}
+	addFindingsFlag(a, root)
 	completeFlags(a, root)
 	return root
 }
