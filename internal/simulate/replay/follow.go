@@ -130,24 +130,8 @@ func (f *follower) differ(pod *corev1.Pod, what, recorded, simulated string) {
 // compare returns what came of the cycle, in which the engine made the attempts and
 // evicted pods, unless it was held back.
 func (f *follower) compare(c recording.Cycle, attempts []engine.Attempt, evictions []engine.Eviction, held error) Result {
-	if f.lostMember(c) {
-		return Result{Invalid: "a member of the group was deleted while it was tried"}
-	}
 	if held != nil {
 		return Result{Differences: []Difference{{Pod: f.nameOf(c.Attempts[0].UID), What: "tries", Recorded: "tried", Simulated: held.Error()}}}
-	}
-	if slices.ContainsFunc(c.Attempts, func(a recording.Attempt) bool { return a.Deleted }) {
-		return Result{Invalid: "the pod was deleted while it was tried"}
-	}
-	// Pods on a node that is lost are in no snapshot and in no recording, and upstream
-	// trips over those of a group (framework/preemption, newDomainForWorkloadPreemption).
-	if slices.ContainsFunc(c.Attempts, func(a recording.Attempt) bool {
-		return strings.Contains(a.Message, "from snapshot: nodeinfo not found")
-	}) {
-		return Result{Invalid: "members of a group are on a node that is lost"}
-	}
-	if c.Unsteady {
-		return Result{Invalid: "nominations changed while the pod was tried"}
 	}
 	if f.hash != c.Hash {
 		return Result{Invalid: "the simulator saw another state"}
@@ -183,18 +167,6 @@ func (f *follower) compare(c recording.Cycle, attempts []engine.Attempt, evictio
 		f.found = append(f.found, Difference{Pod: f.nameOf(c.Attempts[0].UID), What: "victims", Recorded: strings.Join(recorded, ", "), Simulated: strings.Join(evicted, ", ")})
 	}
 	return Result{Differences: f.found}
-}
-
-// lostMember reports whether a member of the group was deleted after the group had
-// been taken from the queue. Upstream skips it, and then trips over what its plugins
-// do not know of it (schedule_one_podgroup.go, DynamicResources.PodGroupPostFilter).
-func (f *follower) lostMember(c recording.Cycle) bool {
-	tripped := slices.ContainsFunc(c.Attempts, func(a recording.Attempt) bool {
-		return strings.Contains(a.Message, "PodGroupPostFilter plugins: not found")
-	})
-	return tripped && slices.ContainsFunc(c.Waiting, func(uid types.UID) bool {
-		return !slices.ContainsFunc(c.Attempts, func(a recording.Attempt) bool { return a.UID == uid })
-	})
 }
 
 // compareAttempt compares what came of the cycle for one pod. Nodes are compared

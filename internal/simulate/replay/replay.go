@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
@@ -24,8 +25,15 @@ type Replay struct {
 
 	objects map[string]store.Object // all but pods, by key
 	pods    map[types.UID]*corev1.Pod
+	members map[types.UID]member
 	placed  map[types.UID]string
 	have    map[types.UID]held
+}
+
+// member is what the recording says of a pod as one of a group.
+type member struct {
+	group types.NamespacedName
+	gated bool
 }
 
 // held is what the engine was given of a pod.
@@ -46,7 +54,7 @@ func New(ctx context.Context, o engine.Options) (*Replay, error) {
 	}
 	return &Replay{
 		engine: e, follower: f,
-		objects: map[string]store.Object{}, pods: map[types.UID]*corev1.Pod{}, placed: map[types.UID]string{}, have: map[types.UID]held{},
+		objects: map[string]store.Object{}, pods: map[types.UID]*corev1.Pod{}, members: map[types.UID]member{}, placed: map[types.UID]string{}, have: map[types.UID]held{},
 	}, nil
 }
 
@@ -76,13 +84,55 @@ func (r *Replay) Step(ctx context.Context, c recording.Cycle) (Result, error) {
 	if ctx.Err() != nil {
 		return Result{}, context.Cause(ctx)
 	}
-	result := r.follower.compare(c, r.engine.Attempts(), r.engine.Evictions(), held)
+	attempts, evictions := r.engine.Attempts(), r.engine.Evictions()
+	result := Result{Invalid: r.interfered(c)}
+	if result.Invalid == "" {
+		result = r.follower.compare(c, attempts, evictions, held)
+	}
 	result.Pods = make([]*corev1.Pod, len(c.Attempts))
 	for i, a := range c.Attempts {
 		result.Pods[i] = r.pods[a.UID]
 	}
 	r.distrust()
 	return result, nil
+}
+
+// interfered says why what the scheduler did in the cycle hung on something that is in
+// no recording; empty if it did not.
+func (r *Replay) interfered(c recording.Cycle) string {
+	has := func(part string) bool {
+		return slices.ContainsFunc(c.Attempts, func(a recording.Attempt) bool { return strings.Contains(a.Message, part) })
+	}
+	switch {
+	case slices.ContainsFunc(c.Attempts, func(a recording.Attempt) bool { return a.Deleted }):
+		return "the pod was deleted while it was tried"
+	case r.lostMember(c), has("PodGroupPostFilter plugins: not found"):
+		return "a member of the group was deleted while it was tried"
+	case has("from snapshot: nodeinfo not found"):
+		// Pods on a node that is lost are in no snapshot and in no recording, and upstream
+		// trips over those of a group (framework/preemption, newDomainForWorkloadPreemption).
+		return "members of a group are on a node that is lost"
+	case has("seats are held for gang"):
+		return "seats are held, as the running scheduler's timers and failed binds have it"
+	case c.Unsteady:
+		return "nominations changed while the pod was tried"
+	}
+	return ""
+}
+
+// lostMember reports whether a member of the group waited for nothing and was not
+// tried: it was deleted after the group had been taken from the queue. Upstream skips
+// it, and may trip over what its plugins do not know of it (schedule_one_podgroup.go,
+// DynamicResources.PodGroupPostFilter), also where it is gone altogether by then.
+func (r *Replay) lostMember(c recording.Cycle) bool {
+	if c.Group == "" || len(c.Attempts) == 0 {
+		return false
+	}
+	group := types.NamespacedName{Namespace: c.Attempts[0].Namespace, Name: c.Group}
+	return slices.ContainsFunc(c.Waiting, func(uid types.UID) bool {
+		m, ok := r.members[uid]
+		return ok && m.group == group && !m.gated && !slices.ContainsFunc(c.Attempts, func(a recording.Attempt) bool { return a.UID == uid })
+	})
 }
 
 // distrust has the engine be given again the pods that it may have changed: what it
@@ -106,8 +156,12 @@ func (r *Replay) take(c recording.Cycle) error {
 			return err
 		}
 		if pod, ok := object.(*corev1.Pod); ok {
-			if group := pod.Spec.SchedulingGroup; group != nil && group.PodGroupName != nil && podgroup.IsVirtual(*group.PodGroupName) {
-				pod.Spec.SchedulingGroup = nil
+			delete(r.members, pod.UID)
+			if group := pod.Spec.SchedulingGroup; group != nil && group.PodGroupName != nil {
+				r.members[pod.UID] = member{types.NamespacedName{Namespace: pod.Namespace, Name: *group.PodGroupName}, len(pod.Spec.SchedulingGates) > 0}
+				if podgroup.IsVirtual(*group.PodGroupName) {
+					pod.Spec.SchedulingGroup = nil
+				}
 			}
 			r.pods[pod.UID] = pod
 			continue

@@ -44,6 +44,13 @@ func podObject(t *testing.T, name, cpu string) recording.Object {
 	})
 }
 
+func memberObject(t *testing.T, name, group string) recording.Object {
+	return object(t, "Pod", name, &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name)},
+		Spec:       corev1.PodSpec{SchedulerName: "default-scheduler", SchedulingGroup: &corev1.PodSchedulingGroup{PodGroupName: &group}},
+	})
+}
+
 // cycle is one in which p is tried, with a big node and a small one.
 func cycle(t *testing.T, cpu string, end recording.Attempt) recording.Cycle {
 	end.Pod = recording.Pod{Namespace: "default", Name: "p", UID: "p"}
@@ -145,19 +152,21 @@ func TestNominatedInMemory(t *testing.T) {
 // What others did while pods were tried says nothing of the simulator.
 func TestMeanwhile(t *testing.T) {
 	t.Parallel()
-	const tripped = `error in "DynamicResources" PodGroupPostFilter plugins: not found`
 	for name, test := range map[string]struct {
 		edit    func(*recording.Cycle)
 		invalid bool
 	}{
 		"nominations change":  {func(c *recording.Cycle) { c.Unsteady = true }, true},
-		"a member is deleted": {func(c *recording.Cycle) { c.Attempts[0].Message, c.Waiting = tripped, append(c.Waiting, "q") }, true},
-		"no member is":        {func(c *recording.Cycle) { c.Attempts[0].Message = tripped }, false},
+		"a member is deleted": {func(c *recording.Cycle) { c.Group, c.Waiting = "g", append(c.Waiting, "q") }, true},
+		"another pod waits":   {func(c *recording.Cycle) { c.Group, c.Waiting = "g", append(c.Waiting, "r") }, false},
+		"seats are held": {func(c *recording.Cycle) {
+			c.Attempts[0].Message = "1 seats are held for gang default/g until 11:00:00 UTC"
+		}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := cycle(t, "64", recording.Attempt{})
-			c.Put = append(c.Put, podObject(t, "q", "1"))
+			c.Put = append(c.Put, memberObject(t, "q", "g"), memberObject(t, "r", "h"))
 			test.edit(&c)
 			result := step(t, c)
 			if result.Invalid != "" != test.invalid || test.invalid == (len(result.Differences) > 0) {
