@@ -154,13 +154,14 @@ func requestLimits(s *corev1.PodSpec) {
 }
 
 // prioritise sets the pod's priority as admission does: from its class, or from the
-// default one.
+// default one. A class that is not there is a mistake only where the pod's priority
+// hangs on it: those of a cluster keep theirs when it is removed or cannot be read.
 func (t *textReader) prioritise(p *corev1.Pod, classes map[string]*schedulingv1.PriorityClass, byDefault *schedulingv1.PriorityClass) {
 	class := classes[p.Spec.PriorityClassName]
 	switch {
 	case p.Spec.PriorityClassName == "" && byDefault != nil && p.Spec.Priority == nil:
 		class, p.Spec.PriorityClassName = byDefault, byDefault.Name
-	case p.Spec.PriorityClassName != "" && class == nil:
+	case p.Spec.PriorityClassName != "" && class == nil && p.Spec.Priority == nil:
 		hint := "write the class down, or take the name out"
 		if near, ok := diag.Nearest(p.Spec.PriorityClassName, slices.Collect(maps.Keys(classes))); ok {
 			hint = fmt.Sprintf("did you mean %q?", near)

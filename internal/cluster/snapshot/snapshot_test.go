@@ -197,3 +197,12 @@ func TestAge(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A pod of a cluster has its priority, whether or not its class is known.
+func TestClassThatIsGone(t *testing.T) {
+	t.Parallel()
+	s := read(t, "{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {priorityClassName: gone, priority: 7}}")
+	if p := s.Pods[0].Spec; *p.Priority != 7 || p.PriorityClassName != "gone" {
+		t.Errorf("got %d of %q", *p.Priority, p.PriorityClassName)
+	}
+}
