@@ -45,10 +45,11 @@ func (w *World) rolloutStatefulSet(ctx context.Context, sts *appsv1.StatefulSet)
 	for n := last; n >= from; n-- {
 		name := podName{Namespace: sts.Namespace, Name: fmt.Sprintf("%s-%d", sts.Name, n)}
 		pod, ok := w.engine.Pod(name)
-		if ok && w.before[name] == nil {
+		if ok && w.before[name] == nil && !w.outdated[name] {
 			continue // made from the new template just now
 		}
 		if ok {
+			delete(w.outdated, name)
 			if err := w.remove(pod); err != nil {
 				return err
 			}

@@ -55,7 +55,11 @@ type World struct {
 	before map[podName]*corev1.Pod
 	pods   map[podName]*owner // nil: nobody's
 	made   int
-	grown  map[string]string // nodes that Grow added, and their pools
+	// outdated are pods that a restart replaces, though the simulation made them;
+	// restarts counts those that there were.
+	outdated map[podName]bool
+	restarts int
+	grown    map[string]string // nodes that Grow added, and their pools
 
 	last        map[podName]engine.Attempt
 	evicted     []engine.Eviction
