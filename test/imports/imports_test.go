@@ -60,6 +60,7 @@ var layers = []string{
 	"internal/install",
 	"internal/apply",
 	"internal/lint",
+	"internal/policytest",
 	"internal/report",
 	"cmd/kubectl-sched/cli",
 	"cmd/kubectl-sched",
