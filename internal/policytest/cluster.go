@@ -83,6 +83,11 @@ func (r *run) build(others []*workload.Object) {
 	r.snapshot.Sort()
 	r.settleVersion()
 	r.settlePools()
+	for _, name := range slices.Sorted(maps.Keys(r.test.Running)) {
+		for i, node := range r.test.Running[name].On {
+			r.nodeNamed([]string{"running", name, "on", strconv.Itoa(i)}, node)
+		}
+	}
 }
 
 // settleVersion says which cluster the snapshot is of.
@@ -318,9 +323,6 @@ func (r *run) runningPods(name string, p policy.TestRunning) []any {
 	for i, node := range p.On {
 		pod := fmt.Sprintf("%s-%d", name, i+1)
 		r.running[name] = append(r.running[name], simulate.Ref{Kind: "Pod", Namespace: namespace, Name: pod})
-		if _, known := r.groups[node]; !known && !slices.ContainsFunc(r.snapshot.Nodes, func(n *corev1.Node) bool { return n.Name == node }) && !strings.Contains(r.test.Objects, node) {
-			r.bad(ruleUnknown, []string{"running", name, "on", strconv.Itoa(i)}, "there is no node %q%s", node, suggest(node, slices.Sorted(maps.Keys(r.groups))))
-		}
 		pods = append(pods, map[string]any{
 			"apiVersion": "v1", "kind": "Pod",
 			"metadata": map[string]any{"namespace": namespace, "name": pod, "labels": labels},

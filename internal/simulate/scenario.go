@@ -173,8 +173,8 @@ func (w *World) scaleStatefulSet(ctx context.Context, o *owner, sts *appsv1.Stat
 			}
 		}
 	}
-	scaled.Spec.UpdateStrategy.Type = appsv1.OnDeleteStatefulSetStrategyType
-	return w.rolloutStatefulSet(ctx, scaled)
+	_, err := w.fillOrdinals(ctx, w.adoptStatefulSet(scaled), scaled)
+	return err
 }
 
 // alike names workloads of the same name, or says that there is none.

@@ -16,23 +16,10 @@ import (
 func (w *World) rolloutStatefulSet(ctx context.Context, sts *appsv1.StatefulSet) error {
 	w.keepReplicas(Ref{"StatefulSet", sts.Namespace, sts.Name}, &sts.Spec.Replicas)
 	appsapi.SetObjectDefaults_StatefulSet(sts)
-	o := w.adopt(sts, &owner{kind: "StatefulSet", template: &sts.Spec.Template, replicas: deref(sts.Spec.Replicas)})
-	first := int32(0)
-	if sts.Spec.Ordinals != nil {
-		first = sts.Spec.Ordinals.Start
-	}
-	last := first + o.replicas - 1
-	for n := first; n <= last; n++ {
-		name := podName{Namespace: sts.Namespace, Name: fmt.Sprintf("%s-%d", sts.Name, n)}
-		if o.pods[name] {
-			continue
-		}
-		if err := w.create(o, name.Name, numbered(name.Name, n)); err != nil {
-			return err
-		}
-		if stop, err := w.settleOrdinal(ctx, o, sts, name); stop || err != nil {
-			return err
-		}
+	o := w.adoptStatefulSet(sts)
+	first, last := ordinals(o, sts)
+	if stop, err := w.fillOrdinals(ctx, o, sts); stop || err != nil {
+		return err
 	}
 	if sts.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType {
 		w.assume("%s updates its pods when they are deleted: they stay as they are", o.ref())
@@ -62,6 +49,37 @@ func (w *World) rolloutStatefulSet(ctx context.Context, sts *appsv1.StatefulSet)
 		}
 	}
 	return nil
+}
+
+func (w *World) adoptStatefulSet(sts *appsv1.StatefulSet) *owner {
+	return w.adopt(sts, &owner{kind: "StatefulSet", template: &sts.Spec.Template, replicas: deref(sts.Spec.Replicas)})
+}
+
+// ordinals are those of the set's first and last pods.
+func ordinals(o *owner, sts *appsv1.StatefulSet) (first, last int32) {
+	if sts.Spec.Ordinals != nil {
+		first = sts.Spec.Ordinals.Start
+	}
+	return first, first + o.replicas - 1
+}
+
+// fillOrdinals makes the pods that are missing, one after the other. It reports
+// whether the controller would wait for one of them for ever.
+func (w *World) fillOrdinals(ctx context.Context, o *owner, sts *appsv1.StatefulSet) (stop bool, err error) {
+	first, last := ordinals(o, sts)
+	for n := first; n <= last; n++ {
+		name := podName{Namespace: sts.Namespace, Name: fmt.Sprintf("%s-%d", sts.Name, n)}
+		if o.pods[name] {
+			continue
+		}
+		if err := w.create(o, name.Name, numbered(name.Name, n)); err != nil {
+			return true, err
+		}
+		if stop, err := w.settleOrdinal(ctx, o, sts, name); stop || err != nil {
+			return true, err
+		}
+	}
+	return false, nil
 }
 
 // settleOrdinal lets the pod be placed. It reports whether the controller would
