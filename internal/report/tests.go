@@ -105,7 +105,7 @@ func testsText(w io.Writer, r *policytest.Report, o TestOptions) error {
 	var b strings.Builder
 	t := textWriter{b: &b, o: o.Options, style: style{o.Color}}
 	separate := func() {
-		if b.Len() > 0 {
+		if b.Len() > 0 && !strings.HasSuffix(b.String(), "\n\n") {
 			b.WriteByte('\n')
 		}
 	}
