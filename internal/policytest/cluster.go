@@ -326,7 +326,7 @@ func (r *run) runningPods(name string, p policy.TestRunning) []any {
 		pods = append(pods, map[string]any{
 			"apiVersion": "v1", "kind": "Pod",
 			"metadata": map[string]any{"namespace": namespace, "name": pod, "labels": labels},
-			"spec": map[string]any{"nodeName": node, "containers": []any{container(p.Requests)}},
+			"spec":     map[string]any{"nodeName": node, "containers": []any{container(p.Requests)}},
 		})
 	}
 	return pods

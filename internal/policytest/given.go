@@ -34,8 +34,8 @@ func (r *run) path(at []string, name string) (string, bool) {
 	full := filepath.Join(folder, filepath.FromSlash(name))
 	root, err := filepath.EvalSymlinks(dir)
 	if err == nil {
-		if real, err := filepath.EvalSymlinks(folder); err == nil && !within(root, real) {
-			root = real
+		if own, err := filepath.EvalSymlinks(folder); err == nil && !within(root, own) {
+			root = own
 		}
 	}
 	target, err2 := filepath.EvalSymlinks(full)

@@ -59,16 +59,16 @@ func (r *run) steps(n names) []simulate.Step {
 	return steps
 }
 
-func (r *run) nodeNamed(at []string, name string) bool {
+// nodeNamed notes a node that is not there.
+func (r *run) nodeNamed(at []string, name string) {
 	var known []string
 	for _, n := range r.snapshot.Nodes {
 		if n.Name == name {
-			return true
+			return
 		}
 		known = append(known, n.Name)
 	}
 	r.bad(ruleUnknown, at, "there is no node %q%s", name, suggest(name, known))
-	return false
 }
 
 // lost are the nodes with all of the labels.

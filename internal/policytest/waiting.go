@@ -48,10 +48,9 @@ func (s *subject) judgePending() {
 	s.judged()
 	waiting := s.waiting()
 	at := s.path("pending")
-	n := 1
 	switch {
 	case want.Count != nil:
-		if n = want.Count.Of(len(s.pods)); n != len(waiting) {
+		if n := want.Count.Of(len(s.pods)); n != len(waiting) {
 			s.fail(append(at, "count"), s.causes(), "%s", s.unlike(fmt.Sprintf("%s of %s must be pending, and %s", pods(n), s.ref, are(len(waiting)))))
 			return
 		}

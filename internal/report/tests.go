@@ -88,13 +88,13 @@ func coverage(r *policytest.Report) string {
 
 // Tests writes the results in the format: Text, JSON or JUnit.
 func Tests(w io.Writer, format Format, r *policytest.Report, o TestOptions) error {
-	switch format {
-	case Text:
-		return testsText(w, r, o)
-	case JSON:
-		return testsJSON(w, r, o)
-	case JUnit:
-		return testsJUnit(w, r, o)
+	for _, f := range []struct {
+		format Format
+		write  func(io.Writer, *policytest.Report, TestOptions) error
+	}{{Text, testsText}, {JSON, testsJSON}, {JUnit, testsJUnit}} {
+		if f.format == format {
+			return f.write(w, r, o)
+		}
 	}
 	_, err := ParseFormat(string(format), Text, JSON, JUnit)
 	return err

@@ -26,10 +26,9 @@ func (o *testOptions) watching(ctx context.Context) error {
 	for {
 		before := w.state()
 		placement, err := o.once(ctx)
-		if ctx.Err() != nil {
-			return nil
+		if ctx.Err() == nil {
+			o.sayError(err)
 		}
-		o.sayError(err)
 		// What changed while the tests ran counts, as far as it was watched by then.
 		w.roots = o.roots(placement)
 		state := w.state()

@@ -91,7 +91,7 @@ func (o *versionOptions) Run(context.Context) error {
 		}
 		_, err = o.out.Write(data)
 		return err
-	case report.Text:
+	case report.Text, report.JUnit:
 	}
 	_, err := fmt.Fprintf(o.out, "Client Version: %s\nKubernetes Version: %s\nCUE Version: %s\nSchema Version: %s (CUE language %s)\n",
 		v.ClientVersion.GitVersion, v.KubernetesVersion, v.CUEVersion, v.SchemaVersion, v.SchemaLanguage)
