@@ -18,7 +18,7 @@ const SchemaVersion = "v0.1.0"
 // SchemaLanguage is the CUE language version that the schema is written in.
 const SchemaLanguage = "v0.15.0"
 
-//go:embed schema.cue
+//go:embed schema.cue schema_tests.cue
 var schema embed.FS
 
 // Schema returns the schema's files. They are the same that a document's import

@@ -20,6 +20,9 @@ type Placement struct {
 	Pools    []Pool    `json:"pools,omitempty"`
 	Kinds    []Kind    `json:"kinds,omitempty"`
 	Policies []Policy  `json:"policies,omitempty"`
+	// Tests are unit tests of the policies; what is compiled and applied does not
+	// depend on them.
+	Tests []Test `json:"tests,omitempty"`
 	// Folders are the folders that were read, as the user named them, sorted.
 	Folders []string `json:"folders,omitempty"`
 }
@@ -44,7 +47,8 @@ func (p *Placement) Cluster(name string) *Cluster {
 	return nil
 }
 
-// Positions maps JSON pointers below one cluster, pool, kind or policy
+// Positions maps JSON pointers below one cluster, pool, kind, policy or
+// test
 // ("/nodes/require/pools/0") to where the user wrote them. The empty pointer is
 // the declaration itself.
 type Positions map[string]diag.Range

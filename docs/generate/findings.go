@@ -13,6 +13,7 @@ var areas = []struct{ name, title string }{
 	{"policy", "Policies and pools"},
 	{"cluster", "Clusters"},
 	{"scheduler", "The configuration of schedulers"},
+	{"test", "Tests of policies"},
 	{"compile", "What policies come to"},
 	{"guard", "Guards of dedicated pools"},
 	{"nodes", "The nodes of pools"},

@@ -199,14 +199,14 @@ func (w *World) scaleStatefulSet(ctx context.Context, o *owner, sts *appsv1.Stat
 	scaled := sts.DeepCopy()
 	scaled.Spec.Replicas = &replicas
 	for n := o.replicas - 1; n >= replicas; n-- {
-		if pod, ok := w.engine.Pod(podName{Namespace: sts.Namespace, Name: fmt.Sprintf("%s-%d", sts.Name, n)}); ok {
+		if pod, ok := w.engine.Pod(ordinalName(sts, n)); ok {
 			if err := w.remove(pod); err != nil {
 				return err
 			}
 		}
 	}
-	scaled.Spec.UpdateStrategy.Type = appsv1.OnDeleteStatefulSetStrategyType
-	return w.rolloutStatefulSet(ctx, scaled)
+	_, _, err := w.fillOrdinals(ctx, w.adoptStatefulSet(scaled), scaled)
+	return err
 }
 
 // alike names workloads of the same name, or says that there is none.

@@ -18,25 +18,11 @@ import (
 func (w *World) rolloutStatefulSet(ctx context.Context, sts *appsv1.StatefulSet) error {
 	w.keepReplicas(Ref{"StatefulSet", sts.Namespace, sts.Name}, &sts.Spec.Replicas)
 	appsapi.SetObjectDefaults_StatefulSet(sts)
-	o := w.adopt(sts, &owner{kind: "StatefulSet", template: &sts.Spec.Template, replicas: deref(sts.Spec.Replicas)})
-	first := int32(0)
-	if sts.Spec.Ordinals != nil {
-		first = sts.Spec.Ordinals.Start
-	}
-	last := first + o.replicas - 1
-	fresh := map[int32]bool{} // made of the new template just now
-	for n := first; n <= last; n++ {
-		name := ordinalName(sts, n)
-		if o.pods[name] {
-			continue
-		}
-		fresh[n] = true
-		if err := w.create(o, name.Name, numbered(sts, name.Name, n)); err != nil {
-			return err
-		}
-		if stop, err := w.settleOrdinal(ctx, o, sts, name); stop || err != nil {
-			return err
-		}
+	o := w.adoptStatefulSet(sts)
+	first, last := ordinals(o, sts)
+	fresh, stop, err := w.fillOrdinals(ctx, o, sts)
+	if stop || err != nil {
+		return err
 	}
 	if sts.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType {
 		w.assume("%s updates its pods when they are deleted: they stay as they are", o.ref())
@@ -123,6 +109,39 @@ func mostUnavailable(sts *appsv1.StatefulSet) (int, error) {
 // ordinalName is the name of the set's pod of the ordinal.
 func ordinalName(sts *appsv1.StatefulSet, n int32) podName {
 	return podName{Namespace: sts.Namespace, Name: fmt.Sprintf("%s-%d", sts.Name, n)}
+}
+
+func (w *World) adoptStatefulSet(sts *appsv1.StatefulSet) *owner {
+	return w.adopt(sts, &owner{kind: "StatefulSet", template: &sts.Spec.Template, replicas: deref(sts.Spec.Replicas)})
+}
+
+// ordinals are those of the set's first and last pods.
+func ordinals(o *owner, sts *appsv1.StatefulSet) (first, last int32) {
+	if sts.Spec.Ordinals != nil {
+		first = sts.Spec.Ordinals.Start
+	}
+	return first, first + o.replicas - 1
+}
+
+// fillOrdinals makes the pods that are missing, one after the other, and returns their
+// ordinals. Stop says that the controller would wait for one of them for ever.
+func (w *World) fillOrdinals(ctx context.Context, o *owner, sts *appsv1.StatefulSet) (fresh map[int32]bool, stop bool, err error) {
+	fresh = map[int32]bool{}
+	first, last := ordinals(o, sts)
+	for n := first; n <= last; n++ {
+		name := ordinalName(sts, n)
+		if o.pods[name] {
+			continue
+		}
+		fresh[n] = true
+		if err := w.create(o, name.Name, numbered(sts, name.Name, n)); err != nil {
+			return fresh, true, err
+		}
+		if stop, err := w.settleOrdinal(ctx, o, sts, name); stop || err != nil {
+			return fresh, true, err
+		}
+	}
+	return fresh, false, nil
 }
 
 // settleOrdinal lets the pod be placed. It reports whether the controller would

@@ -60,8 +60,10 @@ type World struct {
 	before map[podName]*corev1.Pod
 	pods   map[podName]*owner // nil: nobody's
 	made   int
-	order  map[podName]int   // when each pod that was made was, by made
-	grown  map[string]string // nodes that Grow added, and their pools
+	order  map[podName]int // when each pod that was made was, by made
+	// restarts counts those that there were.
+	restarts int
+	grown    map[string]string // nodes that Grow added, and their pools
 
 	last        map[podName]engine.Attempt
 	evicted     []engine.Eviction

@@ -114,6 +114,9 @@ func (o *object) labels() (policyName, subject string) {
 	if o.section == policiesSection {
 		return o.name, ""
 	}
+	if o.section == testsSection {
+		return "", fmt.Sprintf("test %q", o.name) // a sentence, most often
+	}
 	return "", o.section.singular() + " " + o.name
 }
 

@@ -29,9 +29,10 @@ const (
 	poolsSection    section = "pools"
 	kindsSection    section = "kinds"
 	policiesSection section = "policies"
+	testsSection    section = "tests"
 )
 
-var sections = []section{clustersSection, poolsSection, kindsSection, policiesSection}
+var sections = []section{clustersSection, poolsSection, kindsSection, policiesSection, testsSection}
 
 // singular returns what one object of the section is called.
 func (s section) singular() string {
@@ -47,7 +48,7 @@ func (s section) definition() string {
 	return "#" + strings.ToUpper(name[:1]) + name[1:]
 }
 
-// object is one cluster, pool, kind or policy as a folder's evaluation has it.
+// object is one cluster, pool, kind, policy or test as a folder's evaluation has it.
 type object struct {
 	section   section
 	name      string
@@ -318,7 +319,7 @@ func (ev *evaluation) object(s section, name string, v cue.Value) *object {
 	nodes := ev.index.find(path...)
 	o.positions = ev.positions(path, nodes, v)
 	ev.owners(o, nodes, v)
-	if s != kindsSection && !namePattern.MatchString(name) {
+	if s != kindsSection && s != testsSection && !namePattern.MatchString(name) {
 		f := ev.finding(o, "policy/name", fmt.Sprintf("the name %q %s", name, nameRule))
 		f.Range = o.positions[""]
 		o.findings = append(o.findings, f)

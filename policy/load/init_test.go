@@ -39,6 +39,7 @@ func TestInit(t *testing.T) {
 		filepath.Join(dir, "placement.cue"),
 		filepath.Join(dir, "cue.mod/module.cue"),
 		filepath.Join(dir, "cue.mod/pkg/github.com/kubectl-sched/kubectl-sched/policy/schema.cue"),
+		filepath.Join(dir, "cue.mod/pkg/github.com/kubectl-sched/kubectl-sched/policy/schema_tests.cue"),
 	}
 	if diff := cmp.Diff(want, written); diff != "" {
 		t.Error(diff)
@@ -115,7 +116,7 @@ func TestVendor(t *testing.T) {
 		t.Error("cue vet finds the schema before it is vendored")
 	}
 	written, err = load.Vendor(placement)
-	if err != nil || len(written) != 1 {
+	if err != nil || len(written) != 2 {
 		t.Fatalf("Vendor: %v, %v", written, err)
 	}
 	if err := vet(t, placement); err != nil {

@@ -157,6 +157,11 @@ func (m *merged) add(o ownedObject) diag.Findings {
 		p.Name, p.Folder, p.Positions = o.name, filepath.ToSlash(o.folder.display), o.positions
 		writeDefaults(&p)
 		m.Policies = append(m.Policies, p)
+	case testsSection:
+		var t policy.Test
+		err = o.decode(&t)
+		t.Name, t.Folder, t.Positions = o.name, filepath.ToSlash(o.folder.display), o.positions
+		m.Tests = append(m.Tests, t)
 	}
 	if err != nil {
 		f := diag.Finding{Rule: "policy/decode", Severity: diag.Error, Range: o.positions[""], Message: err.Error()}

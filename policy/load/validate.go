@@ -29,6 +29,9 @@ func validate(m *merged) *validator {
 	for i := range m.Policies {
 		v.policy(&m.Policies[i])
 	}
+	for i := range m.Tests {
+		v.test(&m.Tests[i])
+	}
 	v.layers()
 	v.priorityClasses()
 	return v

@@ -14,7 +14,7 @@ type wirePlacement struct {
 	Placement *policy.Placement `json:"placement"`
 	// Files are the names of the files that positions speak of.
 	Files []string `json:"files"`
-	// Positions are those of the clusters, pools, kinds and policies, in order.
+	// Positions are those of the clusters, pools, kinds, policies and tests, in order.
 	Positions []wirePositions `json:"positions"`
 }
 
@@ -42,6 +42,9 @@ func allPositions(p *policy.Placement) (all []*policy.Positions) {
 	}
 	for i := range p.Policies {
 		all = append(all, &p.Policies[i].Positions)
+	}
+	for i := range p.Tests {
+		all = append(all, &p.Tests[i].Positions)
 	}
 	return all
 }

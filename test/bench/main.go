@@ -157,6 +157,11 @@ func run(ctx context.Context, args []string) (err error) {
 		}
 		rows = append(rows, lints...)
 	}
+	tests, err := testRows(dir, plugin)
+	if err != nil {
+		return err
+	}
+	rows = append(rows, tests...)
 	if len(args) == 0 || slices.ContainsFunc(args, func(word string) bool { return strings.HasPrefix(simulateName, word) }) {
 		simulations, err := simulateRows(dir, plugin)
 		if err != nil {

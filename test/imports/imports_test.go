@@ -65,6 +65,7 @@ var layers = []string{
 	"internal/lint/suppress",
 	"internal/lint/settings",
 	"internal/lint/baseline",
+	"internal/policytest",
 	"internal/report",
 	"cmd/kubectl-sched/cli",
 	"cmd/kubectl-sched",

@@ -8,6 +8,7 @@ func commands() []func(*app) *cobra.Command {
 		newInitCommand,
 		newFmtCommand,
 		newLintCommand,
+		newTestCommand,
 		newCompileCommand,
 		newDiffCommand,
 		newApplyCommand,

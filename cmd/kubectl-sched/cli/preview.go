@@ -11,9 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 
-	"github.com/kubectl-sched/kubectl-sched/compiler"
 	"github.com/kubectl-sched/kubectl-sched/internal/cluster/capture"
-	"github.com/kubectl-sched/kubectl-sched/internal/cluster/facts"
 	"github.com/kubectl-sched/kubectl-sched/internal/cluster/snapshot"
 	"github.com/kubectl-sched/kubectl-sched/internal/preview"
 	"github.com/kubectl-sched/kubectl-sched/internal/simulate"
@@ -90,16 +88,7 @@ type poolMap struct {
 
 // read takes in the pools of the placement.
 func (p *poolMap) read(placement *policy.Placement, s *snapshot.Snapshot) {
-	members := compiler.PoolMembers(placement, facts.Capabilities(s))
-	p.grows = map[string]bool{}
-	for _, name := range slices.Sorted(maps.Keys(members)) {
-		for _, node := range members[name] {
-			// A node of several pools is shown in the smallest.
-			if other := p.of[node]; other == "" || len(members[name]) < len(members[other]) {
-				p.of[node] = name
-			}
-		}
-	}
+	p.of, p.grows = preview.PoolsOf(placement, s), map[string]bool{}
 	for _, pool := range placement.Pools {
 		switch pool.ManagedBy {
 		case policy.ManagedKarpenter, policy.ManagedNodeGroup:
