@@ -10,6 +10,7 @@ func commands() []func(*app) *cobra.Command {
 		newLintCommand,
 		newCompileCommand,
 		newDiffCommand,
+		newReviewCommand,
 		newApplyCommand,
 		newUndoCommand,
 		newDeleteCommand,
