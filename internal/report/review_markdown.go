@@ -17,7 +17,7 @@ const ReviewMarker = "<!-- kubectl-sched review -->"
 const (
 	maxComment      = 60_000
 	maxOpenLines    = 60
-	maxOpenSections = 6
+	maxOpenSections = 3
 	maxOpenRows     = 5
 )
 
@@ -114,7 +114,18 @@ func (c *comment) review(r *review.Review) {
 			c.each(len(r.Policies), func(i int) { c.declaration(r.Policies[i]) })
 		})
 	}
-	c.each(len(r.Sections), func(i int) { c.details(r.Sections[i], len(r.Sections) > 1) })
+	if len(r.Sections) == 1 {
+		c.details(r.Sections[0])
+		return
+	}
+	c.fold("Details", func() {
+		c.each(len(r.Sections), func(i int) {
+			if !r.Sections[i].Nothing() {
+				c.line("\n**%s** %s", words("Cluster", len(r.Sections[i].Clusters)), c.code(some(r.Sections[i].Clusters)))
+				c.details(r.Sections[i])
+			}
+		})
+	})
 }
 
 // summary is what is open of a section: at most eight lines.
@@ -198,25 +209,21 @@ func (c *comment) declaration(d review.Declaration) {
 }
 
 // details are the folded parts of a section.
-func (c *comment) details(s review.Section, several bool) {
-	of := ""
-	if several {
-		of = " (" + htmlText(c.o.named(some(s.Clusters))) + ")"
-	}
+func (c *comment) details(s review.Section) {
 	if n := len(s.Fields) + len(s.Objects) + len(s.Workloads); n > 0 {
-		c.fold("What is compiled: "+amount(n, "change", "changes")+of, func() { c.compiled(s) })
+		c.fold("What is compiled: "+amount(n, "change", "changes"), func() { c.compiled(s) })
 	}
 	p := s.Placement
 	if p == nil {
 		return
 	}
 	if len(p.Moves) > 0 {
-		c.fold("Pods that move: "+amount(len(p.Moves), "workload", "workloads")+of, func() { c.moves(p) })
+		c.fold("Pods that move: "+amount(len(p.Moves), "workload", "workloads"), func() { c.moves(p) })
 	}
 	if len(p.Waiting)+len(p.Stuck) > 0 {
-		c.fold("Pods without a node"+of, func() { c.waiting(p) })
+		c.fold("Pods without a node", func() { c.waiting(p) })
 	}
-	c.fold("Nodes"+of, func() { c.fill(p) })
+	c.fold("Nodes", func() { c.fill(p) })
 }
 
 func (c *comment) compiled(s review.Section) {
@@ -293,9 +300,4 @@ func (c *comment) fill(p *review.Placement) {
 	for _, a := range p.Assumptions[:min(c.most, len(p.Assumptions))] {
 		c.line("- assumes that %s", c.code(a))
 	}
-}
-
-// htmlText escapes a text for HTML, and for markdown around it.
-func htmlText(text string) string {
-	return "<code>" + strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "\"", "&quot;", "`", "'").Replace(printable(text)) + "</code>"
 }

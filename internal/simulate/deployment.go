@@ -171,6 +171,9 @@ func (w *World) revision(o *owner, d *appsv1.Deployment) *owner {
 	of := map[*appsv1.ReplicaSet]*owner{}
 	for _, child := range w.children(o) {
 		if rs, ok := child.object.(*appsv1.ReplicaSet); ok {
+			// A snapshot keeps what scheduling reads; the Deployment has all defaults.
+			rs = rs.DeepCopy()
+			appsapi.SetObjectDefaults_ReplicaSet(rs)
 			sets, of[rs] = append(sets, rs), child
 		}
 	}

@@ -242,7 +242,7 @@ func (o *reviewOptions) sides(ctx context.Context) (base, head *side, done func(
 		if commit, branch, err = repository.Fork(ctx, tip); err != nil {
 			return nil, nil, nil, err
 		}
-		name = "where it left " + branch
+		name = "the merge base with " + branch
 	} else if commit, err = repository.Commit(ctx, name); err != nil {
 		return nil, nil, nil, err
 	}
