@@ -178,7 +178,7 @@ func words(word string, n int) string {
 
 func (c *comment) finding(r *review.Review, i int) {
 	f := r.Findings[i]
-	c.line("- %s %s %s", f.Severity, c.code(c.o.place(f.Range.Start)), c.code(sentence(f)))
+	c.line("- %s %s %s %s", f.Severity, c.code(c.o.place(f.Range.Start)), c.code(sentence(f)), c.code(f.Rule))
 }
 
 func (c *comment) findings(r *review.Review) {

@@ -205,7 +205,7 @@ func (o *reviewOptions) write(r *review.Review, options report.Options) error {
 // sides makes the two sides ready; done ends them.
 func (o *reviewOptions) sides(ctx context.Context) (base, head *side, done func() error, err error) {
 	var trees []*revision.Tree
-	done = func() error {
+	remove := func() error {
 		var all error
 		for _, t := range trees {
 			all = errors.Join(all, t.Close())
@@ -214,7 +214,7 @@ func (o *reviewOptions) sides(ctx context.Context) (base, head *side, done func(
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, done())
+			err = errors.Join(err, remove())
 		}
 	}()
 	dir, err := o.app.getwd()
@@ -266,5 +266,5 @@ func (o *reviewOptions) sides(ctx context.Context) (base, head *side, done func(
 	} else if commit, err = repository.Commit(ctx, o.flags.head); err == nil {
 		head, err = tree(o.flags.head, commit)
 	}
-	return base, head, done, err
+	return base, head, remove, err
 }
