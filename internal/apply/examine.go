@@ -159,7 +159,7 @@ func (a *Applier) examineOnce(ctx context.Context, in *intent, cs *ChangeSet, t 
 	if err != nil {
 		return change, nil, nil, err
 	}
-	change.Restarts, change.Pods = restarts(change.Before, change.After)
+	change.Restarts, change.Pods = Restarts(change.Before, change.After)
 	return change, nil, nil, nil
 }
 

@@ -10,13 +10,15 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/kubectl-sched/kubectl-sched/internal/workload"
 )
 
-// restarts reports whether the change makes the object's controller replace its
+// Restarts reports whether the change makes the object's controller replace its
 // pods by itself, and how many there are. The built-in controllers do so when
 // the pod template changes, unless told to wait for somebody to delete the pods.
 // Objects of other kinds are taken to do so with any change of their spec.
-func restarts(before, after map[string]any) (bool, int) {
+func Restarts(before, after map[string]any) (bool, int) {
 	kind, _ := before["kind"].(string)
 	replicas := "/spec/replicas"
 	changed := func(pointer string) bool {
@@ -51,51 +53,53 @@ func restarts(before, after map[string]any) (bool, int) {
 // restart. They are looked up, never acted on: who may not list them is told
 // nothing about them.
 func (a *Applier) findDisruptions(ctx context.Context, cs *ChangeSet) error {
-	byNamespace := map[string][]*WorkloadChange{}
+	var restarting []*workload.Workload
 	var namespaces []string
-	for i := range cs.Workloads {
-		if w := &cs.Workloads[i]; w.Restarts {
-			if _, ok := byNamespace[w.Workload.Namespace]; !ok {
-				namespaces = append(namespaces, w.Workload.Namespace)
-			}
-			byNamespace[w.Workload.Namespace] = append(byNamespace[w.Workload.Namespace], w)
+	for _, w := range cs.Workloads {
+		if w.Restarts {
+			restarting = append(restarting, w.Workload)
+			namespaces = append(namespaces, w.Workload.Namespace)
 		}
 	}
 	slices.Sort(namespaces)
-	for _, namespace := range namespaces {
-		budgets, err := a.Client.Kube.PolicyV1().PodDisruptionBudgets(namespace).List(ctx, metav1.ListOptions{})
+	var budgets []*policyv1.PodDisruptionBudget
+	for _, namespace := range slices.Compact(namespaces) {
+		list, err := a.Client.Kube.PolicyV1().PodDisruptionBudgets(namespace).List(ctx, metav1.ListOptions{})
 		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
 			continue
 		}
 		if err != nil {
 			return fmt.Errorf("list poddisruptionbudgets in namespace %s: %w", namespace, err)
 		}
-		for i := range budgets.Items {
-			if d, ok := disruption(&budgets.Items[i], byNamespace[namespace]); ok {
-				cs.Disruptions = append(cs.Disruptions, d)
-			}
+		for i := range list.Items {
+			budgets = append(budgets, &list.Items[i])
 		}
 	}
-	slices.SortFunc(cs.Disruptions, func(a, b Disruption) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-	})
+	cs.Disruptions = Disruptions(budgets, restarting)
 	return nil
 }
 
-func disruption(budget *policyv1.PodDisruptionBudget, changes []*WorkloadChange) (Disruption, bool) {
-	d := Disruption{Namespace: budget.Namespace, Name: budget.Name, Allowed: budget.Status.DisruptionsAllowed}
-	selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
-	if err != nil {
-		return d, false
-	}
-	for _, change := range changes {
-		for _, template := range change.Workload.Templates {
-			if selector.Matches(labels.Set(template.Labels)) {
-				d.Workloads = append(d.Workloads, change.Workload.Ref())
-				break
+// Disruptions returns which of the budgets cover pods of the workloads, by name. A
+// budget whose selector cannot be read covers none.
+func Disruptions(budgets []*policyv1.PodDisruptionBudget, restarting []*workload.Workload) []Disruption {
+	var out []Disruption
+	for _, b := range budgets {
+		selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
+		if err != nil {
+			continue
+		}
+		d := Disruption{Namespace: b.Namespace, Name: b.Name, Allowed: b.Status.DisruptionsAllowed}
+		for _, w := range restarting {
+			if w.Namespace == b.Namespace && slices.ContainsFunc(w.Templates, func(t workload.Template) bool { return selector.Matches(labels.Set(t.Labels)) }) {
+				d.Workloads = append(d.Workloads, w.Ref())
 			}
 		}
+		if slices.Sort(d.Workloads); len(d.Workloads) > 0 {
+			out = append(out, d)
+		}
 	}
-	slices.Sort(d.Workloads)
-	return d, len(d.Workloads) > 0
+	slices.SortFunc(out, func(a, b Disruption) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return out
 }

@@ -35,6 +35,8 @@ type Request struct {
 	Hear func(simulate.Progress)
 	// Explain keeps the reasons against other nodes for each pod that is placed.
 	Explain bool
+	// Ties keeps which nodes each choice was tied with.
+	Ties bool
 }
 
 // Result is what would become of the cluster.
@@ -91,7 +93,7 @@ func newWorld(ctx context.Context, r Request, adjust func(engine.Profile) engine
 		}
 	}
 	world, err := simulate.NewWorld(ctx, r.Snapshot, engine.Options{
-		Profiles: profiles, Plugins: registry.Bundled(), Seed: r.Seed, Explain: r.Explain,
+		Profiles: profiles, Plugins: registry.Bundled(), Seed: r.Seed, Explain: r.Explain, Ties: r.Ties,
 		AsConfigured: r.AsConfigured, Extenders: known.extenders, CallExtenders: r.CallExtenders,
 	})
 	return world, known, err

@@ -151,7 +151,7 @@ func (s *summarizer) before(r *Result, pod *corev1.Pod) {
 	}
 	c.on[pod.Spec.NodeName]++
 	c.Before[place]++
-	cpu, memory := requests(pod)
+	cpu, memory := Requests(pod)
 	f := s.fill[place]
 	f.Pods, f.CPU, f.Memory = f.Pods+1, f.CPU+cpu, f.Memory+memory
 }
@@ -180,7 +180,7 @@ func (s *summarizer) after(p simulate.Pod) {
 		return
 	}
 	c.After[place]++
-	cpu, memory := requests(p.Pod)
+	cpu, memory := Requests(p.Pod)
 	f := s.fill[place]
 	f.PodsAfter, f.CPUAfter, f.MemoryAfter = f.PodsAfter+1, f.CPUAfter+cpu, f.MemoryAfter+memory
 }
@@ -219,9 +219,9 @@ func (s *summarizer) summary() *Summary {
 	return out
 }
 
-// requests returns what the pod asks for, in milliCPU and bytes, as the scheduler
+// Requests returns what the pod asks for, in milliCPU and bytes, as the scheduler
 // counts it.
-func requests(pod *corev1.Pod) (cpu, memory int64) {
+func Requests(pod *corev1.Pod) (cpu, memory int64) {
 	r := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
 	return r.Cpu().MilliValue(), r.Memory().Value()
 }

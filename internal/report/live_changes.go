@@ -43,22 +43,27 @@ func StepLine(step apply.Step, scope apply.Scope) string {
 
 // restartLine names the workloads that restart, and the pods in them.
 func restartLine(c *apply.ChangeSet) string {
-	workloads, pods := c.Restarts()
-	if workloads == 0 {
-		return "restarts no workload"
-	}
+	_, pods := c.Restarts()
 	var names []string
 	for _, w := range c.Workloads {
 		if w.Restarts {
 			names = append(names, w.Workload.Ref())
 		}
 	}
-	line := fmt.Sprintf("restarts %s (%s): %s", plural(workloads, "workload"), plural(pods, "pod"), some(names))
-	if len(c.Disruptions) == 0 {
+	return restarting(names, pods, c.Disruptions)
+}
+
+// restarting says which workloads restart, with how many pods and budgets.
+func restarting(workloads []string, pods int, disruptions []apply.Disruption) string {
+	if len(workloads) == 0 {
+		return "restarts no workload"
+	}
+	line := fmt.Sprintf("restarts %s (%s): %s", plural(len(workloads), "workload"), plural(pods, "pod"), some(workloads))
+	if len(disruptions) == 0 {
 		return line + "; no PodDisruptionBudget covers them"
 	}
 	var budgets []string
-	for _, d := range c.Disruptions {
+	for _, d := range disruptions {
 		budgets = append(budgets, d.Namespace+"/"+d.Name)
 	}
 	return line + "; PodDisruptionBudgets: " + some(budgets)

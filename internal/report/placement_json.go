@@ -40,7 +40,7 @@ func placementDocument(r *preview.Result, s *preview.Summary, pools preview.Pool
 	document := map[string]any{
 		"pods": pods, "evicted": evicted, "stuck": stuck, "newNodes": growth, "nodes": nodes,
 		"summary": map[string]any{"moved": n.Moved, "movedByTie": n.ByTie, "restarted": n.Restarted, "added": n.Added, "removed": n.Removed, "pending": n.Waiting, "needsNodes": n.NeedsNodes},
-		"seed":    r.Request.Seed, "assumptions": assumed(r),
+		"seed":    r.Request.Seed, "assumptions": r.AllAssumptions(),
 	}
 	if r.Cut {
 		document["cutOff"] = true

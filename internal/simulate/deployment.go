@@ -171,10 +171,15 @@ func (w *World) revision(o *owner, d *appsv1.Deployment) *owner {
 	of := map[*appsv1.ReplicaSet]*owner{}
 	for _, child := range w.children(o) {
 		if rs, ok := child.object.(*appsv1.ReplicaSet); ok {
+			// Some have all defaults, and what is in a snapshot may have none.
+			rs = rs.DeepCopy()
+			appsapi.SetObjectDefaults_ReplicaSet(rs)
 			sets, of[rs] = append(sets, rs), child
 		}
 	}
-	if rs := deploymentutil.FindNewReplicaSet(d, sets); rs != nil {
+	same := d.DeepCopy()
+	appsapi.SetObjectDefaults_Deployment(same)
+	if rs := deploymentutil.FindNewReplicaSet(same, sets); rs != nil {
 		return of[rs]
 	}
 	hash := controller.ComputeHash(&d.Spec.Template, d.Status.CollisionCount)

@@ -11,6 +11,7 @@ func commands() []func(*app) *cobra.Command {
 		newTestCommand,
 		newCompileCommand,
 		newDiffCommand,
+		newReviewCommand,
 		newApplyCommand,
 		newUndoCommand,
 		newDeleteCommand,

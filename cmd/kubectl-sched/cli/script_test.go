@@ -36,6 +36,14 @@ func TestScript(t *testing.T) {
 			env.Setenv("HOME", env.WorkDir)
 			env.Setenv("KUBECONFIG", filepath.Join(env.WorkDir, "no-kubeconfig"))
 			env.Setenv("NO_COLOR", "1")
+			// Commits are the same on every machine, whatever its git is told.
+			env.Setenv("GIT_CONFIG_GLOBAL", os.DevNull)
+			env.Setenv("GIT_CONFIG_NOSYSTEM", "1")
+			for _, who := range []string{"AUTHOR", "COMMITTER"} {
+				env.Setenv("GIT_"+who+"_NAME", "A Reviewer")
+				env.Setenv("GIT_"+who+"_EMAIL", "reviewer@example.com")
+				env.Setenv("GIT_"+who+"_DATE", "2026-01-02T03:04:05Z")
+			}
 			return nil
 		},
 	})

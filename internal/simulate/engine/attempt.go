@@ -47,6 +47,8 @@ type Choice struct {
 	// Tied is how many other nodes had the same total. Where it is not 0 the seed
 	// chose.
 	Tied int
+	// TiedWith are these nodes, where Options.Ties asks for them.
+	TiedWith []string
 	// RunnerUp is the best node that was not chosen, with its scores. Its total is
 	// the same where nodes are tied.
 	RunnerUp       string

@@ -24,6 +24,8 @@ type chooser struct {
 	// explain has the reasons against the other nodes kept for pods that are placed
 	// too.
 	explain bool
+	// ties has the nodes kept that a choice was tied with.
+	ties bool
 	// decider has the last word; nil leaves it to the seed.
 	decider Decider
 
@@ -195,7 +197,23 @@ func (c *chooser) best(f framework.Framework, pod *corev1.Pod, scores []fwk.Node
 	return scores[r.first].Name, &Choice{
 		Scores: points(scores[r.first].Scores, weights), Total: scores[r.first].TotalScore, Tied: r.tied,
 		RunnerUp: scores[r.second].Name, RunnerUpScores: points(scores[r.second].Scores, weights), RunnerUpTotal: scores[r.second].TotalScore,
+		TiedWith: c.tied(r, len(scores), func(i int) (string, int64) { return scores[i].Name, scores[i].TotalScore }),
 	}
+}
+
+// tied returns the nodes that had the total of the best, if anybody asks for them.
+func (c *chooser) tied(r ranking, n int, node func(int) (string, int64)) []string {
+	if !c.ties || r.tied == 0 {
+		return nil
+	}
+	names := make([]string, 0, r.tied)
+	_, best := node(r.first)
+	for i := range n {
+		if name, total := node(i); total == best && i != r.first {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // ranking is the best and the second of several nodes, and how many others have

@@ -43,6 +43,8 @@ type Options struct {
 	// Explain keeps the reasons against the other nodes for pods that are placed,
 	// too. It costs time for each node.
 	Explain bool
+	// Ties keeps which nodes a choice was tied with; otherwise they are counted alone.
+	Ties bool
 	// Exhaustive looks at every node anew for every pod, even where pods are equal
 	// and nodes have not changed. It gives the same results, later.
 	Exhaustive bool
@@ -179,7 +181,7 @@ func (e *Engine) wire(ctx context.Context, o Options) error {
 		return err
 	}
 	e.chooser = newChooser(snapshot, seed(o.Seed), o.Workers)
-	e.chooser.explain = o.Explain
+	e.chooser.explain, e.chooser.ties = o.Explain, o.Ties
 	e.chooser.decider = o.Decider
 	if len(twins) > 0 {
 		if e.chooser.fast, err = newFast(ctx, e.chooser, profiles, e.sched, plugins, e.store.Factory()); err != nil {

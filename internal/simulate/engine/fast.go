@@ -310,6 +310,7 @@ func (c *chooser) choose(pod *corev1.Pod, cl *class, at []int, totals []int64, p
 	return cl.nodes[at[r.first]].Node().Name, &Choice{
 		Scores: scores(r.first), Total: totals[r.first], Tied: r.tied,
 		RunnerUp: cl.nodes[at[r.second]].Node().Name, RunnerUpScores: scores(r.second), RunnerUpTotal: totals[r.second],
+		TiedWith: c.tied(r, len(at), func(n int) (string, int64) { return cl.nodes[at[n]].Node().Name, totals[n] }),
 	}
 }
 

@@ -1,0 +1,286 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	policyv1 "k8s.io/api/policy/v1"
+
+	"github.com/kubectl-sched/kubectl-sched/internal/cluster/facts"
+	"github.com/kubectl-sched/kubectl-sched/internal/cluster/snapshot"
+	"github.com/kubectl-sched/kubectl-sched/internal/lint/baseline"
+	"github.com/kubectl-sched/kubectl-sched/internal/lint/fingerprint"
+	"github.com/kubectl-sched/kubectl-sched/internal/preview"
+	"github.com/kubectl-sched/kubectl-sched/internal/review"
+	"github.com/kubectl-sched/kubectl-sched/internal/simulate"
+	"github.com/kubectl-sched/kubectl-sched/policy"
+	"github.com/kubectl-sched/kubectl-sched/policy/diag"
+)
+
+// review compares the sides. broken says that the head does not compile.
+func (o *reviewOptions) review(ctx context.Context, base, head *side) (r *review.Review, broken bool, err error) {
+	if err := o.named(base, head); err != nil {
+		return nil, false, err
+	}
+	r = &review.Review{Base: base.name, Head: head.name}
+	for _, s := range []*side{base, head} {
+		s.load(ctx)
+		if ctx.Err() != nil {
+			return nil, false, ctx.Err()
+		}
+	}
+	clusters, err := o.clusters(base, head)
+	if err != nil {
+		return nil, false, err
+	}
+	snapshots, err := o.readSnapshots(clusters)
+	if err != nil {
+		return nil, false, err
+	}
+	type pair struct {
+		name       string
+		base, head review.Compilation
+	}
+	var pairs []pair
+	for _, name := range clusters {
+		p := pair{name: name}
+		var compiled [2]bool
+		p.base, compiled[0] = base.compile(ctx, clusterOf(name, base, head), snapshots[name])
+		p.head, compiled[1] = head.compile(ctx, clusterOf(name, head, base), snapshots[name])
+		if ctx.Err() != nil {
+			return nil, false, ctx.Err()
+		}
+		if compiled[0] && compiled[1] {
+			pairs = append(pairs, p)
+		}
+	}
+	if err := o.findings(ctx, r, base, head); err != nil {
+		return nil, false, err
+	}
+	places := review.Places{Base: base.at, Head: head.at}
+	switch {
+	case head.broken():
+		r.Problem = "The head does not compile, so that nothing else can be said of it."
+		return r, true, nil
+	case base.broken():
+		r.Problem = "The base does not compile, so that there is nothing to compare the head with; the head does."
+		return r, false, nil
+	}
+	if r.Policies, err = review.Declarations(base.placement, head.placement, places); err != nil {
+		return nil, false, err
+	}
+	var sections []review.Section
+	for _, p := range pairs {
+		s, err := o.section(ctx, base, head, p.base, p.head, snapshots[p.name], places)
+		if err != nil {
+			return nil, false, err
+		}
+		if p.name != "" {
+			s.Clusters = []string{p.name}
+		}
+		sections = append(sections, s)
+	}
+	r.Sections = review.Join(sections)
+	return r, false, nil
+}
+
+// named holds that each path that the user names is there on one side at least.
+func (o *reviewOptions) named(base, head *side) error {
+	before := slices.Concat(base.pipeline.policies.paths, base.pipeline.manifests.input.Files)
+	after := slices.Concat(head.pipeline.policies.paths, head.pipeline.manifests.input.Files)
+	for i := range before {
+		if !there(before[i]) && !there(after[i]) && base.refused[base.rel(before[i])]+head.refused[head.rel(after[i])] == "" {
+			return usageError{fmt.Errorf("neither %s nor %s has %s", base.name, head.name, head.rel(after[i]))}
+		}
+	}
+	return nil
+}
+
+// clusterOf returns the cluster of that name as the side has it, else the other; nil
+// for the nameless.
+func clusterOf(name string, s, other *side) *policy.Cluster {
+	if c := s.placement.Cluster(name); c != nil {
+		return c
+	}
+	return other.placement.Cluster(name)
+}
+
+// clusters returns the names of the clusters to review, "" for a nameless one.
+func (o *reviewOptions) clusters(base, head *side) ([]string, error) {
+	var names []string
+	for _, s := range []*side{head, base} {
+		for _, c := range s.placement.Clusters {
+			if !slices.Contains(names, c.Name) {
+				names = append(names, c.Name)
+			}
+		}
+	}
+	switch want := o.flags.cluster; {
+	case want == "" || want == allClusters:
+		if len(names) == 0 {
+			return []string{""}, nil
+		}
+		return names, nil
+	case len(names) == 0:
+		return nil, usageError{fmt.Errorf("--cluster %q: the policies have no clusters block", want)}
+	case !slices.Contains(names, want):
+		return nil, usageError{fmt.Errorf("--cluster %q: there is no such cluster; %s", want, didYouMean(want, append(names, allClusters)))}
+	default:
+		return []string{want}, nil
+	}
+}
+
+// readSnapshots reads the snapshots, by the names of their clusters.
+func (o *reviewOptions) readSnapshots(clusters []string) (map[string]*snapshot.Snapshot, error) {
+	out := map[string]*snapshot.Snapshot{}
+	if len(o.flags.snapshots) > 0 {
+		makeRoomForCluster()
+	}
+	for _, said := range o.flags.snapshots {
+		cluster, file, named := strings.Cut(said, "=")
+		if !named || !slices.Contains(clusters, cluster) {
+			if named && !there(said) {
+				return nil, usageError{fmt.Errorf("--snapshot %s: %q is no cluster that is reviewed; %s", said, cluster, didYouMean(cluster, clusters))}
+			}
+			cluster, file = clusters[0], said
+			if len(clusters) > 1 {
+				return nil, usageError{fmt.Errorf("--snapshot %s: the policies speak of several clusters; say of which it is, as --snapshot %s=%s, or name one with --cluster", said, cluster, said)}
+			}
+		}
+		if out[cluster] != nil {
+			return nil, usageError{fmt.Errorf("--snapshot %s: there is one of that cluster already", said)}
+		}
+		s, err := snapshot.ReadFile(file, snapshot.ReadOptions{File: file})
+		if err != nil {
+			return nil, err
+		}
+		out[cluster] = s
+	}
+	return out, nil
+}
+
+// findings fills in the findings that the base does not have. What becomes of findings
+// is said by the settings of the base.
+func (o *reviewOptions) findings(ctx context.Context, r *review.Review, base, head *side) error {
+	triage, problems, err := (&triageFlags{}).toOptions(base.app)
+	if err != nil {
+		return err
+	}
+	base.findings = append(base.findings, problems...)
+	var lists [2]diag.Findings
+	var prints [2][]fingerprint.Print
+	var names func(string) string
+	for i, s := range []*side{base, head} {
+		p := s.pipeline
+		p.complete = !s.broken()
+		if p.live || p.manifests.given() {
+			s.findings = append(s.findings, unmatched(s.placement, s.all, p.extentOf())...)
+		}
+		t := *triage
+		t.app = s.app
+		found, err := t.sort(ctx, p, s.findings.Sort())
+		if err != nil {
+			return err
+		}
+		options := s.app.reportOptions(o.app.Out)
+		lists[i] = slices.DeleteFunc(found.findings, func(f diag.Finding) bool { return f.Rule == baseline.Gone })
+		prints[i], names = fingerprint.Of(lists[i], fingerprint.Sources{Name: options.Name, Read: options.Source}), options.Name
+	}
+	known := baseline.New(lists[0], prints[0], names)
+	var old int
+	r.Findings, old = known.Apply(lists[1], prints[1], func(baseline.Entry) bool { return false })
+	r.Mended = len(lists[0]) - old
+	if head.broken() {
+		// What stops the head is said, whether or not it stopped the base too.
+		r.Findings = slices.DeleteFunc(lists[1], func(f diag.Finding) bool { return !fatal()(f) })
+	}
+	for i := range r.Findings {
+		f := &r.Findings[i]
+		f.Message, f.Subject = head.strip(f.Message), head.strip(f.Subject)
+		for j := range f.Related {
+			f.Related[j].Message = head.strip(f.Related[j].Message)
+		}
+	}
+	return nil
+}
+
+// section compares one cluster.
+func (o *reviewOptions) section(ctx context.Context, base, head *side, b, h review.Compilation, s *snapshot.Snapshot, places review.Places) (review.Section, error) {
+	var budgets []*policyv1.PodDisruptionBudget
+	if s != nil {
+		budgets = s.PodDisruptionBudgets
+	}
+	out, moves, err := review.Compare(ctx, b, h, budgets, places)
+	if err != nil || !moves {
+		return out, err
+	}
+	if s == nil {
+		out.Unknown = true
+		return out, nil
+	}
+	before, err := o.simulate(ctx, base, b, s, nil)
+	if err != nil {
+		return out, fmt.Errorf("%s: %w", base.name, err)
+	}
+	steps, left, err := goes(head, out.Workloads, s)
+	if err != nil {
+		return out, err
+	}
+	after, err := o.simulate(ctx, head, h, s, steps)
+	if err != nil {
+		return out, fmt.Errorf("%s: %w", head.name, err)
+	}
+	out.Placement = review.Placements(before, after, places)
+	out.Placement.Assumptions = append(out.Placement.Assumptions, left...)
+	if slices.ContainsFunc(head.all, func(p clusterPlan) bool { return p.Surface == policy.SurfaceAdmission }) {
+		out.Placement.Assumptions = append(out.Placement.Assumptions, "policies of the admission surface reach pods that are made anew; workloads are rolled out here as if all were")
+	}
+	out.Restarts.Count(before)
+	return out, nil
+}
+
+// simulate has the snapshot become what the side says.
+func (o *reviewOptions) simulate(ctx context.Context, s *side, c review.Compilation, from *snapshot.Snapshot, steps []simulate.Step) (review.Simulated, error) {
+	pools := &poolMap{of: preview.Pools{}}
+	pools.read(s.placement, from)
+	bar := o.app.newSimulationBar()
+	result, findings, err := preview.Run(ctx, preview.Request{
+		Snapshot: from, Plan: c.Plan, Workloads: c.Workloads, Steps: steps, Pools: pools.elastic(from), Seed: o.flags.seed, Ties: true, Hear: bar.hear,
+	})
+	bar.end()
+	switch {
+	case err != nil:
+		return review.Simulated{}, err
+	case result == nil:
+		return review.Simulated{}, findings
+	}
+	return review.Simulated{Result: result, Pools: pools.of}, nil
+}
+
+// goes returns the steps that take away the workloads which the head does not have any
+// more, and what cannot be taken away.
+func goes(head *side, list []review.Workload, s *snapshot.Snapshot) (steps []simulate.Step, left []string, err error) {
+	kinds, findings := kindTable(head.placement)
+	if findings.HasErrors() {
+		return nil, nil, findings
+	}
+	there, _ := facts.Workloads(s, kinds)
+	for _, w := range list {
+		if w.Action != review.Removed {
+			continue
+		}
+		for _, known := range there {
+			if known.Ref() != w.Name {
+				continue
+			}
+			if _, scales := kindNames[strings.ToLower(known.Kind)]; !scales {
+				left = append(left, w.Name+" is gone from the manifests, and its pods are still there")
+				continue
+			}
+			steps = append(steps, simulate.Scale{Workload: simulate.Ref{Kind: known.Kind, Namespace: known.Namespace, Name: known.Name}})
+		}
+	}
+	return steps, left, nil
+}
