@@ -31,6 +31,7 @@ func inputRules() []Rule {
 		{ID: "input/package", Severity: diag.Error, Doc: "Files of one folder belong to different CUE packages.", Fix: "Give all of them one package."},
 		{ID: "input/path", Severity: diag.Error, Doc: "A path cannot be used.", Fix: "Name a folder, or a .cue file."},
 		{ID: "input/pools", Severity: diag.Error, Doc: "A file of fake nodes does not fit its form.", Fix: "Write it as the message says."},
+		{ID: "input/revision", Severity: diag.Error, Doc: "A file of a git revision is not read: a link out of the folder, a submodule, or too much.", Fix: "Put what is needed into the repository as plain files."},
 		{ID: "input/read", Severity: diag.Error, Doc: "A file that is to be replaced cannot be read.", Fix: "Check its permissions."},
 		{ID: "input/remote", Severity: diag.Error, Doc: "Manifests are not read from the network.", Fix: "Download the file and name it."},
 		{ID: "input/same-name", Severity: diag.Error, Doc: "Two outputs would be written to one file.", Fix: "Compile them to different folders."},

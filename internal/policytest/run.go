@@ -34,6 +34,7 @@ func (r *run) run(ctx context.Context) {
 	if r.build(set.Others); r.broken() {
 		return
 	}
+	r.provision(set.Workloads)
 	workloads := r.workloads(set)
 	if r.broken() {
 		return

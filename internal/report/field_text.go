@@ -26,7 +26,7 @@ type Field struct {
 // FieldText writes the documentation as "kubectl explain" lays it out.
 func FieldText(w io.Writer, f Field, o Options) error {
 	var b strings.Builder
-	t := textWriter{b: &b, o: o, style: style{o.Color}}
+	t := newTextWriter(&b, o)
 	path := f.Path
 	if path == "" {
 		path = "(the document)"

@@ -19,7 +19,7 @@ import (
 // and at the end a line that counts them. Without findings it writes nothing.
 func findingsText(w io.Writer, findings diag.Findings, o Options) error {
 	var b strings.Builder
-	t := textWriter{b: &b, o: o, style: style{o.Color}, texts: o.texts()}
+	t := newTextWriter(&b, o)
 	for i, f := range findings {
 		// A finding that takes several lines stands apart from its neighbours.
 		if i > 0 {
@@ -59,6 +59,10 @@ type textWriter struct {
 	o     Options
 	style style
 	texts func(string) *diag.Text
+}
+
+func newTextWriter(b *strings.Builder, o Options) textWriter {
+	return textWriter{b: b, o: o, style: style{o.Color}, texts: o.texts()}
 }
 
 func (t textWriter) finding(f diag.Finding) {

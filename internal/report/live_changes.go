@@ -85,7 +85,7 @@ func some(names []string) string {
 // instead of the objects' YAML.
 func ChangeEffects(w io.Writer, c *apply.ChangeSet, o Options) error {
 	var b strings.Builder
-	t := textWriter{b: &b, o: o, style: style{o.Color}}
+	t := newTextWriter(&b, o)
 	for _, change := range c.Workloads {
 		switch change.Action {
 		case apply.Update:

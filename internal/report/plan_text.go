@@ -18,7 +18,7 @@ import (
 // to it, why it is said that way, and the policy's line.
 func plansText(w io.Writer, plans []Plan, o Options) error {
 	var b strings.Builder
-	t := textWriter{b: &b, o: o, style: style{o.Color}}
+	t := newTextWriter(&b, o)
 	for i, p := range plans {
 		if i > 0 {
 			b.WriteByte('\n')

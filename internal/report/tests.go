@@ -100,7 +100,7 @@ func Tests(w io.Writer, format Format, r *policytest.Report, o TestOptions) erro
 // testsText writes the failures as findings are written, and a line that counts.
 func testsText(w io.Writer, r *policytest.Report, o TestOptions) error {
 	var b strings.Builder
-	t := textWriter{b: &b, o: o.Options, style: style{o.Color}}
+	t := newTextWriter(&b, o.Options)
 	separate := func() {
 		if b.Len() > 0 && !strings.HasSuffix(b.String(), "\n\n") {
 			b.WriteByte('\n')

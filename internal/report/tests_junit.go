@@ -109,7 +109,7 @@ func testsJUnit(w io.Writer, r *policytest.Report, o TestOptions) error {
 // problemOf says in one line what is wrong, and below it all that is known.
 func problemOf(findings diag.Findings, o Options) *xmlProblem {
 	var b strings.Builder
-	t := textWriter{b: &b, o: o, style: style{}}
+	t := newTextWriter(&b, o)
 	for _, f := range findings {
 		t.finding(f)
 	}
