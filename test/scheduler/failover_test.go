@@ -59,12 +59,14 @@ func TestKilledLeader(t *testing.T) {
 		f.start()
 		var longest time.Duration
 		inPart := 0
-		for kill := range kills {
+		// On a quiet machine all is bound within a second, and a kill can come late: then
+		// there are more of them.
+		for kill := 0; kill < kills || inPart == 0 && kill < 3*kills; kill++ {
 			uids := f.createGangs(kill)
 			// Interrupted in the middle, and not before or after.
 			l.until("a part of the gangs bound", func(context.Context) (bool, string) {
 				n := len(l.bound(""))
-				return n >= killedGangs*killedSize/5, fmt.Sprint(n)
+				return n >= killedGangs*killedSize/20, fmt.Sprint(n)
 			})
 			f.untilLeader().kill()
 			left := map[string]int{}
