@@ -62,7 +62,7 @@ type localScores struct {
 func newClass(p *fastProfile, r *relevance, l *layout) *class {
 	n := len(l.nodes)
 	return &class{
-		profile: p, relevance: r, layout: l, behind: true, alike: alike(r.pod, l.nodes),
+		profile: p, relevance: r, layout: l, behind: true, alike: alike(r.pod, l.unique),
 		verdicts: make([]*fwk.Status, n),
 		thin:     &thin{nodes: make([]fwk.NodeInfo, n)},
 		scores:   localScores{scored: make([]bool, n), totals: make([]int64, n)},

@@ -17,8 +17,9 @@ import (
 // domain of such a label has no node but one without any such pod, so that there,
 // too, nothing is counted. What such a plugin says of one holds for all.
 //
-// That is not so for pods that pick nodes by name or by such a label; see alike.
-func groups(nodes []fwk.NodeInfo) []int {
+// That is not so for pods that pick nodes by name or by such a label: its key is in
+// unique; see alike.
+func groups(nodes []fwk.NodeInfo) (out []int, unique map[string]bool) {
 	type label struct{ key, value string }
 	seen := map[label]int{}
 	for _, node := range nodes {
@@ -26,8 +27,14 @@ func groups(nodes []fwk.NodeInfo) []int {
 			seen[label{key, value}]++
 		}
 	}
+	unique = map[string]bool{}
+	for l, n := range seen {
+		if n == 1 {
+			unique[l.key] = true
+		}
+	}
 	numbers := map[string]int{}
-	out := make([]int, len(nodes))
+	out = make([]int, len(nodes))
 	var b strings.Builder
 	for i, info := range nodes {
 		node := info.Node()
@@ -53,40 +60,30 @@ func groups(nodes []fwk.NodeInfo) []int {
 		}
 		out[i] = number
 	}
-	return out
+	return out, unique
 }
 
 // alike reports whether the pod cannot tell nodes of a group apart: it picks none by
-// name, nor by a label that the group's nodes may not share.
-func alike(pod *corev1.Pod, nodes []fwk.NodeInfo) bool {
-	var keys []string
+// name, nor by a label that the group's nodes may not share, whose keys are in unique.
+func alike(pod *corev1.Pod, unique map[string]bool) bool {
 	for key := range pod.Spec.NodeSelector {
-		keys = append(keys, key)
-	}
-	if a := pod.Spec.Affinity; a != nil && a.NodeAffinity != nil {
-		var terms []corev1.NodeSelectorTerm
-		if required := a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution; required != nil {
-			terms = required.NodeSelectorTerms
+		if unique[key] {
+			return false
 		}
-		for _, term := range terms {
-			if len(term.MatchFields) > 0 {
+	}
+	a := pod.Spec.Affinity
+	if a == nil || a.NodeAffinity == nil || a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return true
+	}
+	for _, term := range a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
+		if len(term.MatchFields) > 0 {
+			return false
+		}
+		for _, e := range term.MatchExpressions {
+			if unique[e.Key] {
 				return false
 			}
-			for _, e := range term.MatchExpressions {
-				keys = append(keys, e.Key)
-			}
 		}
 	}
-	return !slices.ContainsFunc(keys, func(key string) bool { return hasUnique(key, nodes) })
-}
-
-// hasUnique reports whether a value of the label is on one node only.
-func hasUnique(key string, nodes []fwk.NodeInfo) bool {
-	seen := map[string]int{}
-	for _, node := range nodes {
-		if value, ok := node.Node().Labels[key]; ok {
-			seen[value]++
-		}
-	}
-	return slices.Contains(slices.Collect(maps.Values(seen)), 1)
+	return true
 }

@@ -17,7 +17,9 @@ type layout struct {
 	// numbers are what the seed gives the nodes.
 	numbers []uint64
 	groups  []int
-	bare    bare
+	// unique are the keys of labels that tell nodes of a group apart.
+	unique map[string]bool
+	bare   bare
 
 	// generations are those of the nodes when they were last looked at, and log has
 	// the places of those that had changed, in order.
@@ -33,8 +35,9 @@ func newLayout(nodes []fwk.NodeInfo, number func(string) uint64) *layout {
 	n := len(nodes)
 	l := &layout{
 		nodes: slices.Clone(nodes), list: nodes, at: make(map[string]int, n), names: make([]string, n), numbers: make([]uint64, n), bare: make(bare, n),
-		groups: groups(nodes), generations: make([]int64, n), marks: make([]int, n),
+		generations: make([]int64, n), marks: make([]int, n),
 	}
+	l.groups, l.unique = groups(nodes)
 	for i, node := range nodes {
 		name := node.Node().Name
 		l.at[name], l.names[i], l.numbers[i], l.generations[i] = i, name, number(name), node.GetGeneration()
