@@ -111,13 +111,8 @@ func (ev *evaluation) finding(o *object, rule, message string) diag.Finding {
 // labels returns what a finding about the object carries as its Policy and its
 // Subject.
 func (o *object) labels() (policyName, subject string) {
-	if o.section == policiesSection {
-		return o.name, ""
-	}
-	if o.section == testsSection {
-		return "", fmt.Sprintf("test %q", o.name) // a sentence, most often
-	}
-	return "", o.section.singular() + " " + o.name
+	l := labelsOf(o.section, o.name)
+	return l.policy, l.subject
 }
 
 // dotted shows a path as CUE would write it.

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"fmt"
 	"slices"
 
 	"cuelang.org/go/cue"
@@ -11,6 +12,18 @@ import (
 
 // labels are how findings name the object that they speak of.
 type labels struct{ policy, subject string }
+
+// labelsOf returns the labels of the object of that name.
+func labelsOf(s section, name string) labels {
+	switch s {
+	case policiesSection:
+		return labels{policy: name}
+	case testsSection:
+		return labels{subject: fmt.Sprintf("test %q", name)} // a sentence, most often
+	default:
+		return labels{subject: s.singular() + " " + name}
+	}
+}
 
 // overridesOf returns the policies that a faulty policy overrides, as far as it
 // can be read, and whether that can be told.
@@ -35,63 +48,68 @@ func (v *validator) sound(findings diag.Findings) *policy.Placement {
 			faulty[labels{f.Policy, f.Subject}] = true
 		}
 	}
-	if len(v.broken[clustersSection])+len(v.broken[kindsSection]) > 0 || faulty[labels{}] {
+	for s, names := range v.broken {
+		for _, name := range names {
+			faulty[labelsOf(s, name)] = true
+		}
+	}
+	if faulty[labels{}] || v.faultyBeneath(faulty) {
 		return nil
 	}
-	named := func(s section, name string) labels {
-		policyName, subject := (&object{section: s, name: name}).labels()
-		return labels{policyName, subject}
-	}
-	for _, c := range v.Clusters {
-		if faulty[named(clustersSection, c.Name)] {
-			return nil
-		}
-	}
-	for _, k := range v.Kinds {
-		if faulty[named(kindsSection, k.Name)] {
-			return nil
-		}
-	}
-	for _, name := range v.broken[poolsSection] {
-		faulty[named(poolsSection, name)] = true
-	}
-	for _, name := range v.broken[policiesSection] {
-		faulty[named(policiesSection, name)] = true
-	}
-	// Overrides can be told of policies alone, but of those whose own cannot.
-	overriders := map[string][]string{}
-	for _, p := range v.Policies {
-		for _, name := range p.Overrides {
-			overriders[name] = append(overriders[name], p.Name)
-		}
-	}
-	for by, names := range v.overrides {
-		for _, name := range names {
-			overriders[name] = append(overriders[name], by)
-		}
-	}
-	spoilt := func(self labels, overridable bool, name string) bool {
-		if faulty[self] || slices.ContainsFunc(v.pools[self], func(pool string) bool { return faulty[named(poolsSection, pool)] }) {
-			return true
-		}
-		return overridable && (v.overridesUnknown || slices.ContainsFunc(overriders[name], func(by string) bool { return faulty[named(policiesSection, by)] }))
-	}
-	for changed := true; changed; {
-		changed = false
-		spread := func(self labels, overridable bool, name string) {
-			if !faulty[self] && spoilt(self, overridable, name) {
-				faulty[self], changed = true, true
-			}
-		}
+	overriders := v.overriders()
+	for before := -1; before < len(faulty); {
+		before = len(faulty)
 		for _, p := range v.Pools {
-			spread(named(poolsSection, p.Name), false, p.Name)
+			v.spoil(faulty, labelsOf(poolsSection, p.Name), nil)
 		}
 		for _, p := range v.Policies {
-			spread(named(policiesSection, p.Name), p.Level == policy.Default, p.Name)
+			v.spoil(faulty, labelsOf(policiesSection, p.Name), overriders[p.Name])
 		}
 	}
 	sound := *v.Placement
-	sound.Pools = slices.DeleteFunc(slices.Clone(v.Pools), func(p policy.Pool) bool { return faulty[named(poolsSection, p.Name)] })
-	sound.Policies = slices.DeleteFunc(slices.Clone(v.Policies), func(p policy.Policy) bool { return faulty[named(policiesSection, p.Name)] })
+	sound.Pools = slices.DeleteFunc(slices.Clone(v.Pools), func(p policy.Pool) bool { return faulty[labelsOf(poolsSection, p.Name)] })
+	sound.Policies = slices.DeleteFunc(slices.Clone(v.Policies), func(p policy.Policy) bool { return faulty[labelsOf(policiesSection, p.Name)] })
 	return &sound
+}
+
+// faultyBeneath reports whether a cluster or kind is faulty, which everything else
+// stands on.
+func (v *validator) faultyBeneath(faulty map[labels]bool) bool {
+	return len(v.broken[clustersSection])+len(v.broken[kindsSection]) > 0 ||
+		slices.ContainsFunc(v.Clusters, func(c policy.Cluster) bool { return faulty[labelsOf(clustersSection, c.Name)] }) ||
+		slices.ContainsFunc(v.Kinds, func(k policy.Kind) bool { return faulty[labelsOf(kindsSection, k.Name)] })
+}
+
+// overriders returns the policies that override each default; also every faulty one
+// whose overrides cannot be told.
+func (v *validator) overriders() map[string][]string {
+	by := map[string][]string{}
+	for _, p := range v.Policies {
+		for _, name := range p.Overrides {
+			by[name] = append(by[name], p.Name)
+		}
+	}
+	for name, overrides := range v.overrides {
+		for _, overridden := range overrides {
+			by[overridden] = append(by[overridden], name)
+		}
+	}
+	for _, p := range v.Policies {
+		switch {
+		case p.Level != policy.Default:
+			delete(by, p.Name)
+		case v.overridesUnknown:
+			by[p.Name] = append(by[p.Name], v.broken[policiesSection]...)
+		}
+	}
+	return by
+}
+
+// spoil makes an object faulty that speaks of a faulty pool, or that a faulty policy
+// overrides.
+func (v *validator) spoil(faulty map[labels]bool, object labels, overriders []string) {
+	if slices.ContainsFunc(v.pools[object], func(pool string) bool { return faulty[labelsOf(poolsSection, pool)] }) ||
+		slices.ContainsFunc(overriders, func(by string) bool { return faulty[labelsOf(policiesSection, by)] }) {
+		faulty[object] = true
+	}
 }
