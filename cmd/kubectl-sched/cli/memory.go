@@ -1,6 +1,13 @@
 package cli
 
-import "runtime/debug"
+import (
+	"context"
+	"runtime/debug"
+
+	"github.com/kubectl-sched/kubectl-sched/internal/cluster"
+	"github.com/kubectl-sched/kubectl-sched/internal/cluster/capture"
+	"github.com/kubectl-sched/kubectl-sched/internal/cluster/snapshot"
+)
 
 // What a command may use that holds a whole cluster: 5,000 nodes with 30,000 pods are
 // about half a gibibyte. The process's usual limit (see package main) would have the
@@ -10,9 +17,28 @@ const (
 	clusterGarbage = 200     // percent of what is in use, as GOGC
 )
 
-// makeRoomForCluster raises the process's limit. Commands call it before they read or
-// take a snapshot.
+// makeRoomForCluster raises the process's limit, for what holds a snapshot while it
+// works on it.
 func makeRoomForCluster() {
 	debug.SetMemoryLimit(clusterMemory)
 	debug.SetGCPercent(clusterGarbage)
+}
+
+// readSnapshot reads the file, and makes room for what is in it.
+func readSnapshot(file string) (*snapshot.Snapshot, error) {
+	makeRoomForCluster()
+	return snapshot.ReadFile(file, snapshot.ReadOptions{})
+}
+
+// takeSnapshot takes one of the cluster of that name, with a bar on a terminal, and
+// prints what is missing in it.
+func (a *app) takeSnapshot(ctx context.Context, client *cluster.Client, name string) (*snapshot.Snapshot, error) {
+	progress := a.newCaptureProgress()
+	s, findings, err := capture.Capture(ctx, client, capture.Options{Name: name, Now: a.now, Progress: progress.hear})
+	progress.end()
+	if err != nil {
+		return nil, err
+	}
+	a.printFindings(findings)
+	return s, nil
 }

@@ -98,6 +98,7 @@ func (p *pipeline) judged(ctx context.Context, target *policy.Cluster, r compile
 	if err != nil {
 		return unreachable(err)
 	}
+	makeRoomForCluster()
 	s, findings, err := capture.Capture(ctx, client, capture.Options{Now: p.app.now})
 	if err != nil {
 		return append(findings, unreachable(err)...)

@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 
-	"github.com/kubectl-sched/kubectl-sched/internal/cluster/capture"
 	"github.com/kubectl-sched/kubectl-sched/internal/cluster/snapshot"
 	"github.com/kubectl-sched/kubectl-sched/internal/preview"
 	"github.com/kubectl-sched/kubectl-sched/internal/simulate"
@@ -20,9 +19,8 @@ import (
 
 // snapshotFrom reads the snapshot, or takes one of the cluster.
 func (a *app) snapshotFrom(ctx context.Context, from snapshotSource, config *genericclioptions.ConfigFlags) (*snapshot.Snapshot, error) {
-	makeRoomForCluster()
 	if from.file != "" {
-		s, err := snapshot.ReadFile(from.file, snapshot.ReadOptions{File: from.file})
+		s, err := readSnapshot(from.file)
 		if err != nil {
 			return nil, err
 		}
@@ -32,14 +30,8 @@ func (a *app) snapshotFrom(ctx context.Context, from snapshotSource, config *gen
 	if err != nil {
 		return nil, err
 	}
-	progress := a.newCaptureProgress()
-	s, findings, err := capture.Capture(ctx, client, capture.Options{Name: contextOf(config), Now: a.now, Progress: progress.hear})
-	progress.end()
-	if err != nil {
-		return nil, err
-	}
-	a.printFindings(findings)
-	return s, nil
+	makeRoomForCluster()
+	return a.takeSnapshot(ctx, client, contextOf(config))
 }
 
 // previewOf compiles the policies, if there are any, for the cluster of the

@@ -135,9 +135,6 @@ func (o *reviewOptions) clusters(base, head *side) ([]string, error) {
 // readSnapshots reads the snapshots, by the names of their clusters.
 func (o *reviewOptions) readSnapshots(clusters []string) (map[string]*snapshot.Snapshot, error) {
 	out := map[string]*snapshot.Snapshot{}
-	if len(o.flags.snapshots) > 0 {
-		makeRoomForCluster()
-	}
 	for _, said := range o.flags.snapshots {
 		cluster, file, named := strings.Cut(said, "=")
 		if !named || !slices.Contains(clusters, cluster) {
@@ -152,7 +149,7 @@ func (o *reviewOptions) readSnapshots(clusters []string) (map[string]*snapshot.S
 		if out[cluster] != nil {
 			return nil, usageError{fmt.Errorf("--snapshot %s: there is one of that cluster already", said)}
 		}
-		s, err := snapshot.ReadFile(file, snapshot.ReadOptions{File: file})
+		s, err := readSnapshot(file)
 		if err != nil {
 			return nil, err
 		}

@@ -103,13 +103,10 @@ func (o *snapshotOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	progress := o.app.newCaptureProgress()
-	s, findings, err := capture.Capture(ctx, client, capture.Options{Name: contextOf(o.config), Now: o.app.now, Progress: progress.hear})
-	progress.end()
+	s, err := o.app.takeSnapshot(ctx, client, contextOf(o.config))
 	if err != nil {
 		return err
 	}
-	o.app.printFindings(findings)
 	if names != nil {
 		if s, err = anonymize.Snapshot(s, names); err != nil {
 			return err

@@ -50,12 +50,11 @@ func (o *snapshotDiffOptions) Validate() error { return nil }
 
 // Run implements options.
 func (o *snapshotDiffOptions) Run(context.Context) error {
-	makeRoomForCluster()
-	before, err := snapshot.ReadFile(o.before, snapshot.ReadOptions{})
+	before, err := readSnapshot(o.before)
 	if err != nil {
 		return err
 	}
-	after, err := snapshot.ReadFile(o.after, snapshot.ReadOptions{})
+	after, err := readSnapshot(o.after)
 	if err != nil {
 		return err
 	}

@@ -5,7 +5,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/kubectl-sched/kubectl-sched/internal/cluster/snapshot"
 	"github.com/kubectl-sched/kubectl-sched/internal/report"
 )
 
@@ -49,8 +48,7 @@ func (o *snapshotShowOptions) Validate() error { return nil }
 
 // Run implements options.
 func (o *snapshotShowOptions) Run(context.Context) error {
-	makeRoomForCluster()
-	s, err := snapshot.ReadFile(o.file, snapshot.ReadOptions{})
+	s, err := readSnapshot(o.file)
 	if err != nil {
 		return err
 	}
