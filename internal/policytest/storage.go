@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/kubectl-sched/kubectl-sched/internal/cluster/snapshot"
 	"github.com/kubectl-sched/kubectl-sched/internal/workload"
 )
 
@@ -43,7 +44,7 @@ func (r *run) provision(workloads []*workload.Workload) {
 				VolumeBindingMode: new(storagev1.VolumeBindingWaitForFirstConsumer),
 			}
 			if !found {
-				class.Annotations = map[string]string{"storageclass.kubernetes.io/is-default-class": "true"}
+				class.Annotations = map[string]string{snapshot.DefaultClassAnnotation: "true"}
 			}
 			r.snapshot.StorageClasses = append(r.snapshot.StorageClasses, class)
 		}

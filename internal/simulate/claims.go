@@ -67,8 +67,8 @@ func (w *World) claimVolume(namespace, name string, like metav1.ObjectMeta, spec
 	if owner != nil {
 		claim.OwnerReferences = []metav1.OwnerReference{*owner}
 	}
-	if !volumehelper.PersistentVolumeClaimHasClass(claim) && w.volumeClass != "" {
-		claim.Spec.StorageClassName = &w.volumeClass
+	if !volumehelper.PersistentVolumeClaimHasClass(claim) && w.volumeClass != nil {
+		claim.Spec.StorageClassName = &w.volumeClass.Name
 	}
 	apicorev1.SetObjectDefaults_PersistentVolumeClaim(claim)
 	class, ok := engine.Find(w.engine, &storagev1.StorageClass{}, "", volumehelper.GetPersistentVolumeClaimClass(claim))
@@ -81,25 +81,6 @@ func (w *World) claimVolume(namespace, name string, like metav1.ObjectMeta, spec
 // noProvisioner is the provisioner of classes whose volumes somebody makes by hand
 // (k8s.io/kubernetes/pkg/volume/util, NotSupportedProvisioner).
 const noProvisioner = "kubernetes.io/no-provisioner"
-
-// usualVolumeClass is the StorageClass of claims that name none: of several default
-// ones the newest, then the first by name, as the API server's admission has it.
-func usualVolumeClass(classes []*storagev1.StorageClass) string {
-	var usual *storagev1.StorageClass
-	for _, c := range classes {
-		if c.Annotations["storageclass.kubernetes.io/is-default-class"] != "true" {
-			continue
-		}
-		if usual == nil || usual.CreationTimestamp.Before(&c.CreationTimestamp) ||
-			usual.CreationTimestamp.Equal(&c.CreationTimestamp) && c.Name < usual.Name {
-			usual = c
-		}
-	}
-	if usual == nil {
-		return ""
-	}
-	return usual.Name
-}
 
 // claimDevices makes the pod's claim of a template, as the controller of resource
 // claims does, and writes its name into the pod's status.

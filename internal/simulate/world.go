@@ -14,6 +14,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -50,7 +51,7 @@ type World struct {
 	usual   *schedulingv1.PriorityClass // of pods that name none
 	// volumeClass is the StorageClass of claims that name none; claimTemplates are for
 	// devices.
-	volumeClass    string
+	volumeClass    *storagev1.StorageClass
 	claimTemplates map[podName]*resourcev1.ResourceClaimTemplate
 	nodes          map[string]*corev1.Node
 	budgets        map[string][]*policyv1.PodDisruptionBudget // by namespace
@@ -115,7 +116,7 @@ func (w *World) load(s *snapshot.Snapshot) error {
 		w.classes[c.Name] = c
 	}
 	w.usual = snapshot.DefaultPriorityClass(s.PriorityClasses)
-	w.volumeClass = usualVolumeClass(s.StorageClasses)
+	w.volumeClass = snapshot.DefaultStorageClass(s.StorageClasses)
 	for _, t := range s.ResourceClaimTemplates {
 		w.claimTemplates[keyOf(t)] = t
 	}

@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
+	storagev1 "k8s.io/api/storage/v1"
 )
 
 // What the API server's admission writes into pods that scheduling reads.
@@ -20,6 +21,26 @@ func DefaultPriorityClass(classes []*schedulingv1.PriorityClass) *schedulingv1.P
 	var byDefault *schedulingv1.PriorityClass
 	for _, c := range classes {
 		if c.GlobalDefault && (byDefault == nil || c.Value < byDefault.Value) {
+			byDefault = c
+		}
+	}
+	return byDefault
+}
+
+// DefaultClassAnnotation is "true" on a StorageClass for claims that name none.
+const DefaultClassAnnotation = "storageclass.kubernetes.io/is-default-class"
+
+// DefaultStorageClass returns the class of claims that name none: of several defaults
+// the newest, then the first by name; nil if there is none
+// (plugin/pkg/admission/storage/storageclass/setdefault).
+func DefaultStorageClass(classes []*storagev1.StorageClass) *storagev1.StorageClass {
+	var byDefault *storagev1.StorageClass
+	for _, c := range classes {
+		if c.Annotations[DefaultClassAnnotation] != "true" {
+			continue
+		}
+		if byDefault == nil || byDefault.CreationTimestamp.Before(&c.CreationTimestamp) ||
+			byDefault.CreationTimestamp.Equal(&c.CreationTimestamp) && c.Name < byDefault.Name {
 			byDefault = c
 		}
 	}

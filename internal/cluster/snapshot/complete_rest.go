@@ -96,13 +96,10 @@ func completeJob(s *batchv1.JobSpec) {
 // completeVolumes fills in the defaults, and binds what says that it is bound: a
 // claim that names a volume, as the controller of volumes does.
 func completeVolumes(s *Snapshot) {
-	var byDefault *storagev1.StorageClass
+	byDefault := DefaultStorageClass(s.StorageClasses)
 	for _, c := range s.StorageClasses {
 		or(&c.ReclaimPolicy, corev1.PersistentVolumeReclaimDelete)
 		or(&c.VolumeBindingMode, storagev1.VolumeBindingImmediate)
-		if c.Annotations["storageclass.kubernetes.io/is-default-class"] == "true" && (byDefault == nil || c.Name < byDefault.Name) {
-			byDefault = c
-		}
 	}
 	for _, d := range s.CSIDrivers {
 		or(&d.Spec.AttachRequired, true)
