@@ -25,6 +25,7 @@ type judge struct {
 	// subjects are the workloads of the expectations, by the names there.
 	subjects map[string]simulate.Ref
 	outcome  *preview.Result
+	nodes    map[string]*corev1.Node // of the outcome
 }
 
 // resolve finds everything that the expectations speak of: what speaks of nothing

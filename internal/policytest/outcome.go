@@ -6,11 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	corehelpers "k8s.io/component-helpers/scheduling/corev1"
-	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
+	"github.com/kubectl-sched/kubectl-sched/internal/preview"
 	"github.com/kubectl-sched/kubectl-sched/internal/simulate"
 	"github.com/kubectl-sched/kubectl-sched/policy"
 )
@@ -142,10 +140,8 @@ func orNothing(text string) string {
 
 // node returns a node of the outcome.
 func (s *subject) node(name string) *corev1.Node {
-	for _, n := range s.outcome.Nodes {
-		if n.Name == name {
-			return n
-		}
+	if n := s.nodes[name]; n != nil {
+		return n
 	}
 	return &corev1.Node{} // lost, and with it the pod
 }
@@ -194,7 +190,7 @@ func (s *subject) judgeSkew() {
 		counts := s.perDomain(topology)
 		pod := s.placedPods()[0].Pod
 		for _, n := range s.outcome.Nodes {
-			if domain := n.Labels[s.key(topology)]; domain != "" && mayRun(pod, n) {
+			if domain := n.Labels[s.key(topology)]; domain != "" && preview.MayRun(pod, n) {
 				counts[domain] += 0
 			}
 		}
@@ -209,18 +205,6 @@ func (s *subject) judgeSkew() {
 			s.fail(s.path("maxSkew", topology), s.origins(bySpread...), "pods of %s may differ by %d between the domains of %s, and differ by %d: %s", s.ref, s.expect.MaxSkew[topology], topology, skew, counted(counts))
 		}
 	}
-}
-
-// mayRun reports whether node affinity and taints let the pod onto the node, as the
-// helpers of the scheduler have it.
-func mayRun(pod *corev1.Pod, n *corev1.Node) bool {
-	if ok, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(n); err != nil || !ok {
-		return false
-	}
-	_, repelled := corehelpers.FindMatchingUntoleratedTaint(logr.Discard(), n.Spec.Taints, pod.Spec.Tolerations, func(t *corev1.Taint) bool {
-		return t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute
-	}, true)
-	return !repelled
 }
 
 // others are the placed pods of another workload.

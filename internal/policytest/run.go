@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/kubectl-sched/kubectl-sched/compiler"
 	"github.com/kubectl-sched/kubectl-sched/internal/cluster/facts"
 	"github.com/kubectl-sched/kubectl-sched/internal/lint"
@@ -68,7 +70,10 @@ func (r *run) run(ctx context.Context) {
 		r.bad(ruleError, []string{"after"}, "%v", err)
 	case outcome != nil:
 		r.result.Notes = outcome.Assumptions
-		j.outcome = outcome
+		j.outcome, j.nodes = outcome, map[string]*corev1.Node{}
+		for _, n := range outcome.Nodes {
+			j.nodes[n.Name] = n
+		}
 		j.workloads()
 	}
 }

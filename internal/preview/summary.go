@@ -19,10 +19,20 @@ type Pools map[string]string
 // it says; empty if nobody does.
 func (p Pools) Of(n *corev1.Node) string { return cmp.Or(p[n.Name], snapshot.PoolOf(n)) }
 
+// Place returns the group of nodes that the node is in.
+func (p Pools) Place(n *corev1.Node) Place {
+	return Place{Pool: p.Of(n), Zone: n.Labels[corev1.LabelTopologyZone]}
+}
+
 // Place is a group of nodes: a pool in a zone. Either may be empty.
 type Place struct {
 	Pool string `json:"pool,omitempty"`
 	Zone string `json:"zone,omitempty"`
+}
+
+// Compare orders places by pool and zone; it returns -1, 0 or +1.
+func (p Place) Compare(q Place) int {
+	return cmp.Or(cmp.Compare(p.Pool, q.Pool), cmp.Compare(p.Zone, q.Zone))
 }
 
 // Fill is what the pods on a group of nodes ask for.
@@ -125,7 +135,7 @@ type counting struct {
 
 // at returns the group of the node.
 func (s *summarizer) at(n *corev1.Node) *Fill {
-	p := Place{Pool: s.pools.Of(n), Zone: n.Labels[corev1.LabelTopologyZone]}
+	p := s.pools.Place(n)
 	s.places[n.Name] = p
 	if s.fill[p] == nil {
 		s.fill[p] = &Fill{Place: p}
@@ -189,9 +199,7 @@ func (s *summarizer) after(p simulate.Pod) {
 // more of the workload's pods than before.
 func (s *summarizer) summary() *Summary {
 	out := &Summary{}
-	for _, place := range slices.SortedFunc(maps.Keys(s.fill), func(a, b Place) int {
-		return cmp.Or(cmp.Compare(a.Pool, b.Pool), cmp.Compare(a.Zone, b.Zone))
-	}) {
+	for _, place := range slices.SortedFunc(maps.Keys(s.fill), Place.Compare) {
 		out.Fill = append(out.Fill, *s.fill[place])
 	}
 	for _, ref := range slices.SortedFunc(maps.Keys(s.workloads), simulate.Ref.Compare) {

@@ -5,15 +5,8 @@ import (
 	"maps"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/kubectl-sched/kubectl-sched/internal/preview"
 )
-
-// placeOf returns the group of nodes that the node is in.
-func placeOf(pools preview.Pools, n *corev1.Node) preview.Place {
-	return preview.Place{Pool: pools.Of(n), Zone: n.Labels[corev1.LabelTopologyZone]}
-}
 
 // load is what the pods of a node ask for.
 type load struct {
@@ -35,27 +28,25 @@ func loads(r *preview.Result) map[string]load {
 	return out
 }
 
-// picture returns each node with what is on it.
-func picture(base, head Simulated) []Node {
-	before, after := loads(base.Result), loads(head.Result)
+// picture returns each node of the head with what is on it, by both.
+func picture(head Simulated, before, after map[string]load) []Node {
 	out := make([]Node, 0, len(head.Result.Nodes))
 	for _, n := range head.Result.Nodes {
 		b, h := before[n.Name], after[n.Name]
 		out = append(out, Node{
-			Name: n.Name, Place: placeOf(head.Pools, n), Pods: Count{b.pods, h.pods},
+			Name: n.Name, Place: head.Pools.Place(n), Pods: Count{b.pods, h.pods},
 			CPU: Share{b.cpu, h.cpu, n.Status.Allocatable.Cpu().MilliValue()},
 		})
 	}
-	slices.SortFunc(out, func(a, b Node) int { return cmp.Or(comparePlaces(a.Place, b.Place), cmp.Compare(a.Name, b.Name)) })
+	slices.SortFunc(out, func(a, b Node) int { return cmp.Or(a.Place.Compare(b.Place), cmp.Compare(a.Name, b.Name)) })
 	return out
 }
 
-// fill returns how full the groups of nodes are.
-func fill(base, head Simulated) []Fill {
-	before, after := loads(base.Result), loads(head.Result)
+// fill returns how full the groups of the head's nodes are, by both.
+func fill(head Simulated, before, after map[string]load) []Fill {
 	groups := map[preview.Place]*Fill{}
 	for _, n := range head.Result.Nodes {
-		place := placeOf(head.Pools, n)
+		place := head.Pools.Place(n)
 		f := groups[place]
 		if f == nil {
 			f = &Fill{Place: place}
@@ -68,7 +59,7 @@ func fill(base, head Simulated) []Fill {
 		f.Memory = f.Memory.plus(b.memory, h.memory, n.Status.Allocatable.Memory().Value())
 	}
 	out := make([]Fill, 0, len(groups))
-	for _, place := range slices.SortedFunc(maps.Keys(groups), comparePlaces) {
+	for _, place := range slices.SortedFunc(maps.Keys(groups), preview.Place.Compare) {
 		out = append(out, *groups[place])
 	}
 	return out

@@ -21,18 +21,19 @@ type Simulated struct {
 // The head's result must have been made with preview.Request.Ties.
 func Placements(base, head Simulated, places Places) *Placement {
 	s := head.Result.Request.Snapshot
+	loadBefore, loadAfter := loads(base.Result), loads(head.Result)
 	p := &Placement{
 		Cluster: s.Cluster, Taken: s.Taken, Seed: head.Result.Request.Seed, Nodes: len(s.Nodes), Pods: len(s.Pods),
 		Evicted:     Count{len(base.Result.Evicted), len(head.Result.Evicted)},
-		Fill:        fill(base, head),
-		Picture:     picture(base, head),
+		Fill:        fill(head, loadBefore, loadAfter),
+		Picture:     picture(head, loadBefore, loadAfter),
 		Assumptions: assumptions(base, head),
 		Stuck:       stuck(base, head),
 	}
 	before, after := byWorkload(base.Result), byWorkload(head.Result)
-	places2 := map[string]preview.Place{}
+	placeOf := map[string]preview.Place{}
 	for _, n := range head.Result.Nodes {
-		places2[n.Name] = placeOf(head.Pools, n)
+		placeOf[n.Name] = head.Pools.Place(n)
 	}
 	refs := map[simulate.Ref]bool{}
 	for r := range before {
@@ -46,7 +47,7 @@ func Placements(base, head Simulated, places Places) *Placement {
 		b, h := before[ref], after[ref]
 		moves := paired(b.placed, h.placed)
 		if len(moves) > 0 || len(b.placed) != len(h.placed) {
-			m := Move{Workload: ref.String(), Pods: moves, Before: where(b.placed, places2), After: where(h.placed, places2)}
+			m := Move{Workload: ref.String(), Pods: moves, Before: where(b.placed, placeOf), After: where(h.placed, placeOf)}
 			for _, pod := range moves {
 				if pod.Tie {
 					m.ByTie++
@@ -147,14 +148,10 @@ func where(list []simulate.Pod, places map[string]preview.Place) []Where {
 		count[places[p.After]]++
 	}
 	out := make([]Where, 0, len(count))
-	for _, place := range slices.SortedFunc(maps.Keys(count), comparePlaces) {
+	for _, place := range slices.SortedFunc(maps.Keys(count), preview.Place.Compare) {
 		out = append(out, Where{place, count[place]})
 	}
 	return out
-}
-
-func comparePlaces(a, b preview.Place) int {
-	return cmp.Or(cmp.Compare(a.Pool, b.Pool), cmp.Compare(a.Zone, b.Zone))
 }
 
 // waiting returns the pods that wait with the head and, as many and for the same

@@ -4,11 +4,9 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
-	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
+	"github.com/kubectl-sched/kubectl-sched/internal/preview"
 	"github.com/kubectl-sched/kubectl-sched/internal/simulate"
 )
 
@@ -46,7 +44,6 @@ func (s spread) over(key string, list []simulate.Pod) int {
 		return 0
 	}
 	pod := list[len(list)-1].Pod
-	required := nodeaffinity.GetRequiredNodeAffinity(pod)
 	count, of := map[string]int{}, map[string]string{}
 	for _, n := range s.nodes {
 		domain, ok := n.Labels[key]
@@ -54,13 +51,7 @@ func (s spread) over(key string, list []simulate.Pod) int {
 			continue
 		}
 		of[n.Name] = domain
-		if fits, err := required.Match(n); err != nil || !fits {
-			continue
-		}
-		_, refused := corev1helpers.FindMatchingUntoleratedTaint(logr.Discard(), n.Spec.Taints, pod.Spec.Tolerations, func(t *corev1.Taint) bool {
-			return t.Effect != corev1.TaintEffectPreferNoSchedule
-		}, true)
-		if _, counted := count[domain]; !refused && !counted {
+		if _, counted := count[domain]; !counted && preview.MayRun(pod, n) {
 			count[domain] = 0
 		}
 	}
