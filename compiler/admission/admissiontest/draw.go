@@ -191,10 +191,10 @@ func (d drawer) policy(i int, all *policy.Placement) policy.Policy {
 		p.Tolerate = d.tolerate(all.Pools)
 	}
 	d.counting(&p)
-	if i < mostProfiled && d.one("profile", 3) {
+	d.gates(&p)
+	if i < mostProfiled {
 		d.profiled(&p)
 	}
-	d.carried(&p)
 	if d.one("raw", 4) {
 		if p.Raw == nil {
 			p.Raw = &policy.Raw{}
@@ -338,25 +338,15 @@ const mostProfiled = 4
 
 // profiled draws what a profile of the scheduler is needed for.
 func (d drawer) profiled(p *policy.Policy) {
-	switch pick(d, "profiled", "pack", "balance", "raw") {
-	case "pack":
-		p.Pack = pick(d, "pack", &policy.Pack{}, &policy.Pack{Resources: map[string]int{"cpu": 2}}, &policy.Pack{Resources: map[string]int{"memory": 1}})
-	case "balance":
-		p.Balance = &policy.Balance{}
-	case "raw":
-		p.Raw = &policy.Raw{Profile: map[string]any{"plugins": map[string]any{"score": map[string]any{"disabled": []any{map[string]any{"name": "ImageLocality"}}}}}}
-	}
-}
-
-// carried draws what is said by gates, metadata and containers.
-func (d drawer) carried(p *policy.Policy) {
-	if d.one("gates", 4) {
-		p.Gates = pick(d, "gatesOf",
-			&policy.Gates{Quota: "ml"}, &policy.Gates{Approval: true, NotBefore: "2026-11-30T22:00:00Z"},
-			&policy.Gates{
-				Peers:  &policy.Peers{Labels: map[string]policy.Values{"tier": {"db", "web"}}, Min: 2},
-				Object: map[string]policy.AwaitedObject{"model": {APIVersion: "v1", Kind: "ConfigMap", Name: "model"}},
-			})
+	if d.one("profile", 3) {
+		switch pick(d, "profiled", "pack", "balance", "raw") {
+		case "pack":
+			p.Pack = pick(d, "pack", &policy.Pack{}, &policy.Pack{Resources: map[string]int{"cpu": 2}}, &policy.Pack{Resources: map[string]int{"memory": 1}})
+		case "balance":
+			p.Balance = &policy.Balance{}
+		case "raw":
+			p.Raw = &policy.Raw{Profile: map[string]any{"plugins": map[string]any{"score": map[string]any{"disabled": []any{map[string]any{"name": "ImageLocality"}}}}}}
+		}
 	}
 	if d.one("cache", 5) {
 		p.Cache = pick(d, "cacheOf",
@@ -371,6 +361,18 @@ func (d drawer) carried(p *policy.Policy) {
 	}
 	if d.one("gang", 6) {
 		p.Gang = &policy.Gang{Min: policy.GangMin(pick(d, "members", 1, 1, 2))}
+	}
+}
+
+// gates draws what holds a pod until something happens.
+func (d drawer) gates(p *policy.Policy) {
+	if d.one("gates", 4) {
+		p.Gates = pick(d, "gatesOf",
+			&policy.Gates{Quota: "ml"}, &policy.Gates{Approval: true, NotBefore: "2026-11-30T22:00:00Z"},
+			&policy.Gates{
+				Peers:  &policy.Peers{Labels: map[string]policy.Values{"tier": {"db", "web"}}, Min: 2},
+				Object: map[string]policy.AwaitedObject{"model": {APIVersion: "v1", Kind: "ConfigMap", Name: "model"}},
+			})
 	}
 }
 
