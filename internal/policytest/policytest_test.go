@@ -160,8 +160,10 @@ func TestExpectations(t *testing.T) {
 		"not pending":             {web + `pending: {}`, "a pod of Deployment shop/web must be pending, and none is", `pending:`},
 		"fewer pending":           {quorum + `pending: count: 2`, "2 pods of StatefulSet shop/quorum must be pending, and 1 is", `count:`},
 		"all pending":             {quorum + `pending: count: "all"`, "7 pods of StatefulSet shop/quorum must be pending, and 1 is", `count:`},
-		"pending for another": {quorum + `pending: plugin: "NodeAffinity"`,
-			"quorum-6 is pending, but not for the reason that is expected (plugin NodeAffinity): InterPodAffinity", `pending:`},
+		"pending for another": {
+			quorum + `pending: plugin: "NodeAffinity"`,
+			"quorum-6 is pending, but not for the reason that is expected (plugin NodeAffinity): InterPodAffinity", `pending:`,
+		},
 		"pending, other words":    {quorum + `pending: reason: "no luck"`, "but not for the reason", `pending:`},
 		"pending, another policy": {quorum + `pending: policy: "web-ha"`, "but not for the reason", `pending:`},
 		"pending by a gate":       {six + "workloads: held: namespace: \"shop\"\nexpect: workloads: held: pending: {count: \"all\", plugin: \"SchedulingGates\", policy: \"approved\"}", "", ""},

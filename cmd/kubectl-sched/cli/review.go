@@ -236,7 +236,8 @@ func (o *reviewOptions) sides(ctx context.Context) (base, head *side, done func(
 	if o.flags.head != "" {
 		tip = o.flags.head
 	}
-	name, commit := o.flags.base, ""
+	name := o.flags.base
+	var commit string
 	if name == "" {
 		var branch string
 		if commit, branch, err = repository.Fork(ctx, tip); err != nil {
