@@ -3,8 +3,10 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	fwk "k8s.io/kube-scheduler/framework"
 	config "k8s.io/kubernetes/pkg/scheduler/apis/config"
@@ -24,6 +26,8 @@ type acrossPlugin struct {
 	filters, scores bool
 	filterOrder     int
 	weight          int64
+	// constraints are those that hold for pods that have none of their own.
+	constraints []corev1.TopologySpreadConstraint
 }
 
 // plugin is what such plugins have in common.
@@ -35,12 +39,12 @@ type plugin interface {
 }
 
 // newAcross returns the instance of the plugin called name, with the arguments of
-// the profile.
-func newAcross(ctx context.Context, name string, p config.KubeSchedulerProfile, handle *thinHandle) (plugin, error) {
-	var args config.PluginConfig
+// the profile, and the constraints that these have for pods without any.
+func newAcross(ctx context.Context, name string, p config.KubeSchedulerProfile, handle *thinHandle) (plugin, []corev1.TopologySpreadConstraint, error) {
+	var args runtime.Object
 	for _, c := range p.PluginConfig {
 		if c.Name == name {
-			args = c
+			args = c.Args
 		}
 	}
 	gates := feature.NewSchedulerFeaturesFromGates(utilfeature.DefaultFeatureGate)
@@ -48,27 +52,42 @@ func newAcross(ctx context.Context, name string, p config.KubeSchedulerProfile, 
 	if name == names.InterPodAffinity {
 		factory = interpodaffinity.New
 	}
-	made, err := factory(ctx, args.Args, handle, gates)
+	made, err := factory(ctx, args, handle, gates)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	p2, ok := made.(plugin)
+	across, ok := made.(plugin)
 	if !ok {
-		return nil, fmt.Errorf("plugin %s has not the extension points that the simulation counts on", name)
+		return nil, nil, fmt.Errorf("plugin %s has not the extension points that the simulation counts on", name)
 	}
-	return p2, nil
+	if spread, ok := args.(*config.PodTopologySpreadArgs); ok {
+		return across, spread.DefaultConstraints, nil
+	}
+	return across, nil, nil
 }
 
 // preFilter reports whether the plugin has a say of where the pod fits.
-func (a *acrossPlugin) preFilter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, thin *thin) (bool, error) {
+func (a *acrossPlugin) preFilter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, cl *class) (bool, error) {
 	if !a.filters {
 		return false, nil
 	}
-	_, status := a.PreFilter(ctx, state, pod, thin.nodes)
+	nodes := cl.thin.counting.nodes
+	if !cl.alike || a.ownDomains(pod, cl.unique) {
+		nodes = cl.thin.nodes
+	}
+	_, status := a.PreFilter(ctx, state, pod, nodes)
 	if !status.IsSuccess() && !status.IsSkip() {
 		return false, fmt.Errorf("running PreFilter plugin %q: %w", a.name, status.AsError())
 	}
 	return status.IsSuccess(), nil
+}
+
+// ownDomains reports whether the plugin may count by domains that are a node's own,
+// so that it must be told of each node: one without pods, too, can be the domain with
+// the fewest.
+func (a *acrossPlugin) ownDomains(pod *corev1.Pod, unique map[string]bool) bool {
+	own := func(c corev1.TopologySpreadConstraint) bool { return unique[c.TopologyKey] }
+	return slices.ContainsFunc(a.constraints, own) || slices.ContainsFunc(pod.Spec.TopologySpreadConstraints, own)
 }
 
 // filter adds to the statuses of the class what the plugin says of the nodes. A node

@@ -64,7 +64,7 @@ func newClass(p *fastProfile, r *relevance, l *layout) *class {
 	return &class{
 		profile: p, relevance: r, layout: l, behind: true, alike: alike(r.pod, l.unique),
 		verdicts: make([]*fwk.Status, n),
-		thin:     &thin{nodes: make([]fwk.NodeInfo, n)},
+		thin:     newThin(l),
 		scores:   localScores{scored: make([]bool, n), totals: make([]int64, n)},
 	}
 }
@@ -87,7 +87,7 @@ func (cl *class) filter(ctx context.Context, c *chooser, state fwk.CycleState, p
 	for _, a := range cl.profile.across {
 		s := framework.NewCycleState()
 		states = append(states, s)
-		asked, err := a.preFilter(ctx, s, pod, cl.thin)
+		asked, err := a.preFilter(ctx, s, pod, cl)
 		if err != nil {
 			return nil, false, err
 		}
@@ -134,7 +134,6 @@ func (cl *class) catchUp(ctx context.Context, c *chooser, state fwk.CycleState, 
 			}
 			cl.fit.changed(i, cl.thin.nodes[i])
 		}
-		cl.thin.refresh()
 	}
 	cl.seen, cl.behind = len(cl.log), false
 	return same, nil

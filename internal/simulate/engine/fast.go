@@ -77,7 +77,7 @@ func newFastProfile(ctx context.Context, p config.KubeSchedulerProfile, f, t fra
 			continue
 		}
 		var err error
-		if a.plugin, err = newAcross(ctx, name, p, fast.handle); err != nil {
+		if a.plugin, a.constraints, err = newAcross(ctx, name, p, fast.handle); err != nil {
 			return nil, err
 		}
 		fast.across = append(fast.across, a)
@@ -148,7 +148,7 @@ func newFast(ctx context.Context, c *chooser, profiles []config.KubeSchedulerPro
 	}
 	f := &fast{
 		number: c.number, profiles: map[string]*fastProfile{}, factory: factory, kinds: newKinds(), layout: &layout{}, tried: map[types.UID]bool{}, nominated: map[types.UID]bool{},
-		digests: digests{of: map[types.UID]digest{}, make: sameToScheduler}, classes: map[classKey]*class{},
+		digests: digests{}, classes: map[classKey]*class{},
 	}
 	for _, p := range profiles {
 		made, err := newFastProfile(ctx, p, sched.Profiles[p.SchedulerName], sched.Profiles[p.SchedulerName+twinSuffix], registry, c.workers)
@@ -169,7 +169,7 @@ func (f *fast) class(pod *corev1.Pod, nodes []fwk.NodeInfo) (*class, error) {
 	if p == nil || f.exclusive || len(f.nominated) > 0 || pod.Status.NominatedNodeName != "" {
 		return nil, nil
 	}
-	d, err := f.digests.get(pod)
+	d, err := f.digests.of(pod)
 	if err != nil {
 		return nil, err
 	}

@@ -3,12 +3,14 @@ package engine
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	config "k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/utils/ptr"
 	"pgregory.net/rapid"
 
@@ -42,10 +44,10 @@ func drawCluster(t *rapid.T) func() []store.Object {
 	for k := range draw(1, 5).Draw(t, "templates") {
 		templates = append(templates, drawTemplate(t, k))
 	}
-	type drawn struct{ template, node, prio int }
+	type drawn struct{ template, node, prio, leaves int }
 	var pods []drawn
 	for range draw(1, 40).Draw(t, "pods") {
-		pods = append(pods, drawn{draw(0, len(templates)-1).Draw(t, "template"), draw(-3, nodes-1).Draw(t, "on"), draw(0, 12).Draw(t, "priority")})
+		pods = append(pods, drawn{draw(0, len(templates)-1).Draw(t, "template"), draw(-3, nodes-1).Draw(t, "on"), draw(0, 12).Draw(t, "priority"), draw(0, 9).Draw(t, "leaves")})
 	}
 	return func() []store.Object {
 		var objects []store.Object
@@ -63,6 +65,9 @@ func drawCluster(t *rapid.T) func() []store.Object {
 			}
 			if d.node >= 0 && i%2 == 0 {
 				on(fmt.Sprintf("n%02d", d.node))(p)
+				if d.leaves == 0 {
+					p.DeletionTimestamp = &metav1.Time{Time: time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)}
+				}
 			}
 			objects = append(objects, p)
 		}
@@ -70,10 +75,25 @@ func drawCluster(t *rapid.T) func() []store.Object {
 	}
 }
 
+// drawDefaults draws which spread holds for pods that have none of their own.
+func drawDefaults(t *rapid.T, profiles []config.KubeSchedulerProfile) []config.KubeSchedulerProfile {
+	key := rapid.SampledFrom([]string{"", "", corev1.LabelTopologyZone, corev1.LabelHostname}).Draw(t, "default spread")
+	if key == "" {
+		return profiles
+	}
+	for _, c := range profiles[0].PluginConfig {
+		if args, ok := c.Args.(*config.PodTopologySpreadArgs); ok {
+			args.DefaultingType = config.ListDefaulting
+			args.DefaultConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: key, WhenUnsatisfiable: corev1.DoNotSchedule}}
+		}
+	}
+	return profiles
+}
+
 // drawTemplate draws what the pods of one workload ask for.
 func drawTemplate(t *rapid.T, k int) func(*corev1.Pod) {
 	draw := rapid.IntRange
-	cpu, feature, second := draw(1, 12).Draw(t, "tenths"), draw(0, 13).Draw(t, "feature"), draw(0, 13).Draw(t, "second feature")
+	cpu, feature, second := draw(1, 12).Draw(t, "tenths"), draw(0, 14).Draw(t, "feature"), draw(0, 14).Draw(t, "second feature")
 	about := draw(0, 2).Draw(t, "about app")
 	return func(p *corev1.Pod) {
 		p.Labels = map[string]string{"app": fmt.Sprintf("app-%d", k)}
@@ -137,6 +157,9 @@ func give(p *corev1.Pod, feature int, app string) {
 		a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution = &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{name}}}}
 	case 13:
 		spread(corev1.LabelHostname, corev1.ScheduleAnyway)
+	case 14:
+		spread(corev1.LabelTopologyZone, corev1.DoNotSchedule)
+		p.Spec.TopologySpreadConstraints[len(p.Spec.TopologySpreadConstraints)-1].MinDomains = ptr.To[int32](3)
 	case 11:
 		p.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 80, HostPort: 80}}
 	}
@@ -146,10 +169,9 @@ func give(p *corev1.Pod, feature int, app string) {
 // looking at every node for every pod.
 func TestFastIsExhaustive(t *testing.T) {
 	t.Parallel()
-	profiles := stock(t)
 	fastPods := 0
 	rapid.Check(t, func(r *rapid.T) {
-		objects := drawCluster(r)
+		objects, profiles := drawCluster(r), drawDefaults(r, stock(t))
 		run := func(exhaustive bool) ([]Attempt, []string) {
 			e := start(t, Options{Profiles: profiles, Seed: 3, Exhaustive: exhaustive}, objects()...)
 			defer e.Close()
@@ -174,5 +196,30 @@ func TestFastIsExhaustive(t *testing.T) {
 	})
 	if fastPods < 100 {
 		t.Errorf("only %d pods were placed from memory", fastPods)
+	}
+}
+
+// A domain is one as soon as a pod may go to one of its nodes, whichever that is.
+func TestFastWithNodesPickedByName(t *testing.T) {
+	t.Parallel()
+	run := func(exhaustive bool) []Attempt {
+		e := start(t, Options{Exhaustive: exhaustive}, node("n00", "z0", "9"), node("n01", "z0", "9"), node("n02", "z1", "9"), node("n03", "z1", "9"))
+		for i := range 6 {
+			put(t, e, pod(fmt.Sprintf("p%d", i), "1", func(p *corev1.Pod) {
+				p.Labels["app"] = "web"
+				give(p, 0, "")  // a hard spread over zones
+				give(p, 12, "") // not n00, and not n02
+			}))
+		}
+		settle(t, e)
+		return e.Attempts()
+	}
+	got, want := run(false), run(true)
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(Attempt{}, "Pod"), cmpopts.EquateEmpty()); diff != "" {
+		t.Error(diff)
+	}
+	// The second pod cannot follow the first: its zone would be two ahead.
+	if got[1].Feasible != 1 {
+		t.Errorf("the second pod fits %d nodes, want 1", got[1].Feasible)
 	}
 }

@@ -13,20 +13,22 @@ import (
 // same digest are equal in it.
 type digest [sha256.Size]byte
 
-// digests remembers the digests of pods, by UID.
-type digests struct {
-	of   map[types.UID]digest
-	make func(*corev1.Pod) (digest, error)
+// digests remembers the digests of pods that wait, as long as they stay what they are.
+type digests map[types.UID]digested
+
+type digested struct {
+	pod    *corev1.Pod
+	digest digest
 }
 
-// get returns the digest of the pod.
-func (d *digests) get(pod *corev1.Pod) (digest, error) {
-	if known, ok := d.of[pod.UID]; ok {
-		return known, nil
+// of returns the digest of what the scheduler reads of the pod.
+func (d digests) of(pod *corev1.Pod) (digest, error) {
+	if known, ok := d[pod.UID]; ok && known.pod == pod {
+		return known.digest, nil
 	}
-	made, err := d.make(pod)
+	made, err := sameToScheduler(pod)
 	if err == nil {
-		d.of[pod.UID] = made
+		d[pod.UID] = digested{pod, made}
 	}
 	return made, err
 }
@@ -57,15 +59,20 @@ func digestOf(pod *corev1.Pod) (digest, error) {
 // kind is a set of pods on nodes that are the same to others; one stands for all.
 type kind struct{ fwk.PodInfo }
 
+// kindKey tells kinds apart. A pod that is going away does not count everywhere.
+type kindKey struct {
+	digest digest
+	leaves bool
+}
+
 // kinds knows the kind of each pod on a node.
 type kinds struct {
-	digests digests
-	known   map[digest]*kind
-	seen    map[fwk.PodInfo]*kind // the same again, found faster
+	known map[kindKey]*kind
+	seen  map[fwk.PodInfo]*kind // the same again, found faster
 }
 
 func newKinds() *kinds {
-	return &kinds{digests: digests{of: map[types.UID]digest{}, make: sameToOthers}, known: map[digest]*kind{}, seen: map[fwk.PodInfo]*kind{}}
+	return &kinds{known: map[kindKey]*kind{}, seen: map[fwk.PodInfo]*kind{}}
 }
 
 // of returns the kind of the pod; pods of a kind have the same pointer.
@@ -73,14 +80,15 @@ func (k *kinds) of(pod fwk.PodInfo) (*kind, error) {
 	if found, ok := k.seen[pod]; ok {
 		return found, nil
 	}
-	d, err := k.digests.get(pod.GetPod())
+	d, err := sameToOthers(pod.GetPod())
 	if err != nil {
 		return nil, err
 	}
-	found, ok := k.known[d]
+	key := kindKey{d, pod.GetPod().DeletionTimestamp != nil}
+	found, ok := k.known[key]
 	if !ok {
 		found = &kind{pod}
-		k.known[d] = found
+		k.known[key] = found
 	}
 	k.seen[pod] = found
 	return found, nil

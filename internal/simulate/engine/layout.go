@@ -20,6 +20,8 @@ type layout struct {
 	// unique are the keys of labels that tell nodes of a group apart.
 	unique map[string]bool
 	bare   bare
+	// empty is one node of each group, without pods.
+	empty []fwk.NodeInfo
 
 	// generations are those of the nodes when they were last looked at, and log has
 	// the places of those that had changed, in order.
@@ -39,6 +41,9 @@ func newLayout(nodes []fwk.NodeInfo, number func(string) uint64) *layout {
 	}
 	l.groups, l.unique = groups(nodes)
 	for i, node := range nodes {
+		if l.groups[i] == len(l.empty) {
+			l.empty = append(l.empty, l.bare.of(i, node))
+		}
 		name := node.Node().Name
 		l.at[name], l.names[i], l.numbers[i], l.generations[i] = i, name, number(name), node.GetGeneration()
 	}

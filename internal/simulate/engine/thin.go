@@ -1,20 +1,61 @@
 package engine
 
 import (
+	"slices"
+
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/parallelize"
 )
 
 // thin is the nodes of a cluster with none but the pods that are relevant for a
-// class. Plugins that look across nodes come to the same over it as over all pods,
-// in a fraction of the time.
+// class, in each place the one that stands for its kind. Plugins that look across
+// nodes come to the same over it as over all pods, in a fraction of the time.
 type thin struct {
-	nodes []fwk.NodeInfo
-	// The nodes with pods that have terms of their own, of each kind. They are stale
-	// after such a node has changed.
-	affinity, antiAffinity, wideAntiAffinity []fwk.NodeInfo
-	stale                                    bool
+	nodes []fwk.NodeInfo // by place
+	// counting are a node without pods of each group, and those that have pods: what
+	// is counted over them is what is counted over all, and the domains are the same
+	// but for those of labels that tell nodes of a group apart.
+	counting nodeList
+	// The nodes with pods that have terms of their own, of each kind.
+	affinity, antiAffinity, wideAntiAffinity nodeList
+}
+
+func newThin(l *layout) *thin {
+	n := len(l.nodes)
+	return &thin{
+		nodes: make([]fwk.NodeInfo, n), counting: newNodeList(n, l.empty...),
+		affinity: newNodeList(n), antiAffinity: newNodeList(n), wideAntiAffinity: newNodeList(n),
+	}
+}
+
+// nodeList is some of the nodes, in an order that follows from what was done to it.
+type nodeList struct {
+	nodes  []fwk.NodeInfo
+	always int     // how many stay at the beginning
+	places []int32 // of the nodes after those
+	at     []int32 // by place: where in nodes it is, or 0 and one before it
+}
+
+func newNodeList(n int, always ...fwk.NodeInfo) nodeList {
+	return nodeList{nodes: slices.Clone(always), always: len(always), at: make([]int32, n)}
+}
+
+// set puts the node of the place in, or takes it out.
+func (l *nodeList) set(place int, node fwk.NodeInfo, in bool) {
+	at := int(l.at[place]) - 1
+	switch {
+	case in && at >= 0:
+		l.nodes[l.always+at] = node
+	case in:
+		l.nodes, l.places = append(l.nodes, node), append(l.places, int32(place)) //nolint:gosec // clusters have fewer nodes
+		l.at[place] = int32(len(l.places))                                        //nolint:gosec // see above
+	case at >= 0:
+		last := len(l.places) - 1
+		moved := l.places[last]
+		l.nodes[l.always+at], l.places[at], l.at[moved] = l.nodes[l.always+last], moved, l.at[place]
+		l.nodes, l.places, l.at[place] = l.nodes[:l.always+last], l.places[:last], 0
+	}
 }
 
 // bare are NodeInfos without pods, which all classes share.
@@ -30,9 +71,8 @@ func (b bare) of(i int, node fwk.NodeInfo) fwk.NodeInfo {
 	return b[i]
 }
 
-// update brings node i up to date.
+// update brings the node at place i up to date.
 func (t *thin) update(i int, node fwk.NodeInfo, shared bare, kinds *kinds, r *relevance) error {
-	t.stale = t.stale || hasTerms(t.nodes[i])
 	var kept *framework.NodeInfo
 	for _, pod := range node.GetPods() {
 		k, err := kinds.of(pod)
@@ -46,40 +86,18 @@ func (t *thin) update(i int, node fwk.NodeInfo, shared bare, kinds *kinds, r *re
 			kept = framework.NewNodeInfo()
 			kept.SetNode(node.Node())
 		}
-		kept.AddPodInfo(pod)
+		kept.AddPodInfo(k.PodInfo)
 	}
-	if kept == nil {
-		t.nodes[i] = shared.of(i, node)
-		return nil
+	t.nodes[i] = shared.of(i, node)
+	if kept != nil {
+		t.nodes[i] = kept
 	}
-	t.nodes[i] = kept
-	t.stale = t.stale || hasTerms(kept)
+	made := t.nodes[i]
+	t.counting.set(i, made, kept != nil)
+	t.affinity.set(i, made, len(made.GetPodsWithAffinity()) > 0)
+	t.antiAffinity.set(i, made, len(made.GetPodsWithRequiredAntiAffinity()) > 0)
+	t.wideAntiAffinity.set(i, made, len(made.GetPodsWithRequiredNonHostScopedAntiAffinity()) > 0)
 	return nil
-}
-
-// hasTerms reports whether a pod on the thin node has terms of its own.
-func hasTerms(node fwk.NodeInfo) bool {
-	return node != nil && len(node.GetPodsWithAffinity())+len(node.GetPodsWithRequiredAntiAffinity())+len(node.GetPodsWithRequiredNonHostScopedAntiAffinity()) > 0
-}
-
-// refresh finds the nodes with pods that have terms of their own.
-func (t *thin) refresh() {
-	if !t.stale {
-		return
-	}
-	t.stale = false
-	t.affinity, t.antiAffinity, t.wideAntiAffinity = t.affinity[:0], t.antiAffinity[:0], t.wideAntiAffinity[:0]
-	for _, node := range t.nodes {
-		if len(node.GetPodsWithAffinity()) > 0 {
-			t.affinity = append(t.affinity, node)
-		}
-		if len(node.GetPodsWithRequiredAntiAffinity()) > 0 {
-			t.antiAffinity = append(t.antiAffinity, node)
-		}
-		if len(node.GetPodsWithRequiredNonHostScopedAntiAffinity()) > 0 {
-			t.wideAntiAffinity = append(t.wideAntiAffinity, node)
-		}
-	}
 }
 
 // thinHandle is a framework whose shared lister gives the thin nodes of now. Its
@@ -113,22 +131,22 @@ type thinNodes struct {
 	handle *thinHandle
 }
 
-// List returns all nodes.
-func (n *thinNodes) List() ([]fwk.NodeInfo, error) { return n.handle.now.nodes, nil }
+// List returns the nodes that something can be counted on.
+func (n *thinNodes) List() ([]fwk.NodeInfo, error) { return n.handle.now.counting.nodes, nil }
 
 // HavePodsWithAffinityList returns the nodes with pods that have affinity.
 func (n *thinNodes) HavePodsWithAffinityList() ([]fwk.NodeInfo, error) {
-	return n.handle.now.affinity, nil
+	return n.handle.now.affinity.nodes, nil
 }
 
 // HavePodsWithRequiredAntiAffinityList returns the nodes with pods that keep
 // others away.
 func (n *thinNodes) HavePodsWithRequiredAntiAffinityList() ([]fwk.NodeInfo, error) {
-	return n.handle.now.antiAffinity, nil
+	return n.handle.now.antiAffinity.nodes, nil
 }
 
 // HavePodsWithRequiredNonHostScopedAntiAffinityList returns those of them whose
 // terms are about more than the node itself.
 func (n *thinNodes) HavePodsWithRequiredNonHostScopedAntiAffinityList() ([]fwk.NodeInfo, error) {
-	return n.handle.now.wideAntiAffinity, nil
+	return n.handle.now.wideAntiAffinity.nodes, nil
 }
