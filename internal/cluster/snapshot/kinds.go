@@ -87,7 +87,8 @@ type store interface {
 	len(*Snapshot) int
 	sort(*Snapshot)
 	marshal(Object) ([]byte, error)
-	unmarshal([]byte, Object) error
+	// decoder returns what decodes one record after the other.
+	decoder() func([]byte, Object) error
 }
 
 // message is what the API's Go types can do besides: they are written in their own
@@ -131,7 +132,9 @@ func (l typed[T, P]) sort(s *Snapshot) {
 
 func (l typed[T, P]) marshal(o Object) ([]byte, error) { return o.(P).Marshal() }
 
-func (l typed[T, P]) unmarshal(data []byte, o Object) error { return o.(P).Unmarshal(data) }
+func (l typed[T, P]) decoder() func([]byte, Object) error {
+	return func(data []byte, o Object) error { return o.(P).Unmarshal(data) }
+}
 
 // untyped is the list of a kind without one.
 type untyped struct {
@@ -172,8 +175,8 @@ func (l untyped) marshal(o Object) ([]byte, error) {
 	return json.Marshal(o.(*unstructured.Unstructured).Object)
 }
 
-func (l untyped) unmarshal(data []byte, o Object) error {
-	return o.(*unstructured.Unstructured).UnmarshalJSON(data)
+func (l untyped) decoder() func([]byte, Object) error {
+	return func(data []byte, o Object) error { return o.(*unstructured.Unstructured).UnmarshalJSON(data) }
 }
 
 // Kinds returns the kinds of the lists of a Snapshot, in the order in which they
@@ -276,6 +279,12 @@ var allKinds = sync.OnceValue(func() []*Kind {
 		foreign(29, external.WithKind("ElasticQuota"), "elasticquotas", "elastic quotas", true, func(s *Snapshot) *[]*unstructured.Unstructured { return &s.ElasticQuotas }),
 		foreign(30, schema.GroupVersionKind{Group: "karpenter.sh", Version: "v1", Kind: "NodePool"}, "nodepools", "node pools", false, func(s *Snapshot) *[]*unstructured.Unstructured { return &s.NodePools }),
 		foreign(31, schema.GroupVersionKind{Group: "metrics.k8s.io", Version: "v1beta1", Kind: "NodeMetrics"}, "nodes", "node metrics", false, func(s *Snapshot) *[]*unstructured.Unstructured { return &s.NodeMetrics }),
-		native(32, core, "Pod", "pods", "pods", true, func(s *Snapshot) *[]*corev1.Pod { return &s.Pods }),
+		pods(32),
 	}
 })
+
+// pods makes the row of pods.
+func pods(number uint64) *Kind {
+	list := typed[corev1.Pod, *corev1.Pod]{func(s *Snapshot) *[]*corev1.Pod { return &s.Pods }}
+	return &Kind{Name: "pods", GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Pod"), Resource: "pods", Namespaced: true, Typed: true, number: number, list: podStore{list}}
+}

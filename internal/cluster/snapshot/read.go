@@ -128,10 +128,11 @@ func readRecords(r *bufio.Reader, limits Limits) (*Snapshot, error) {
 // decode turns the records into objects, which keep nothing of their bytes.
 func (b *batch) decode() error {
 	b.objects = make([]Object, 0, len(b.ends))
+	decode := b.kind.list.decoder()
 	start := 0
 	for _, end := range b.ends {
 		o := b.kind.list.new()
-		if err := b.kind.unmarshal(b.data[start:end], o); err != nil {
+		if err := unmarshal(decode, b.data[start:end], o); err != nil {
 			return fmt.Errorf("it is damaged: one of the %s cannot be decoded: %w", b.kind.Name, err)
 		}
 		b.objects = append(b.objects, o)
@@ -142,13 +143,13 @@ func (b *batch) decode() error {
 
 // unmarshal decodes one record. The decoders of the API's types are made for what
 // an API server sends, and must not end the program on anything else.
-func (k *Kind) unmarshal(data []byte, o Object) (err error) {
+func unmarshal(decode func([]byte, Object) error, data []byte, o Object) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("%v", r)
 		}
 	}()
-	return k.list.unmarshal(data, o)
+	return decode(data, o)
 }
 
 type recordReader struct {

@@ -23,7 +23,8 @@ import (
 
 // Snapshot is the state of one cluster that scheduling depends on. Every list is
 // sorted by namespace and name, so that equal clusters give equal snapshots.
-// Objects hold only the fields that scheduling reads.
+// Objects hold only the fields that scheduling reads. Those that come from a file
+// share parts: to change one, copy it first.
 type Snapshot struct {
 	// Taken is when the capture began, in UTC. It is zero where a person wrote the
 	// snapshot, which therefore has no age.

@@ -92,7 +92,7 @@ func Summarize(s *Snapshot) Summary {
 		}
 		addResources(g.Allocatable, n.Status.Allocatable)
 	}
-	asked := corev1.ResourceList{}
+	ask := requests{}
 	for _, p := range s.Pods {
 		ended := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 		switch g := byNode[p.Spec.NodeName]; {
@@ -101,8 +101,7 @@ func Summarize(s *Snapshot) Summary {
 			sum.Pending++
 		case g != nil:
 			g.Pods++
-			asked = resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{UseStatusResources: true, Reuse: asked})
-			addResources(g.Requested, asked)
+			addResources(g.Requested, ask.of(p))
 		}
 	}
 	sum.Groups = make([]Group, 0, len(groups))
@@ -112,6 +111,34 @@ func Summarize(s *Snapshot) Summary {
 		sum.Groups = append(sum.Groups, *g)
 	}
 	return sum
+}
+
+// requests remembers what pods ask for, of which many share their containers.
+type requests map[sharedContainers]corev1.ResourceList
+
+// sharedContainers are the first containers of each sort, and how many there are.
+type sharedContainers struct {
+	first, firstInit *corev1.Container
+	count, initCount int
+}
+
+// of returns what the pod asks for.
+func (r requests) of(p *corev1.Pod) corev1.ResourceList {
+	s, options := &p.Spec, resourcehelper.PodResourcesOptions{UseStatusResources: true}
+	resized := len(p.Status.ContainerStatuses)+len(p.Status.InitContainerStatuses) > 0 || resourcehelper.IsPodResizeInfeasible(p)
+	if len(s.Containers) == 0 || s.Resources != nil || s.Overhead != nil || resized {
+		return resourcehelper.PodRequests(p, options)
+	}
+	key := sharedContainers{first: &s.Containers[0], count: len(s.Containers), initCount: len(s.InitContainers)}
+	if key.initCount > 0 {
+		key.firstInit = &s.InitContainers[0]
+	}
+	known, ok := r[key]
+	if !ok {
+		known = resourcehelper.PodRequests(p, options)
+		r[key] = known
+	}
+	return known
 }
 
 // addResources adds CPU and memory, and what else the nodes have that counts.
