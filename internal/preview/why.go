@@ -19,7 +19,10 @@ import (
 
 // Explanation is why a pod is where it is, or nowhere.
 type Explanation struct {
+	// Pod is nil where a workload is explained that has no pods; Wanted is then how
+	// many it asks for.
 	Pod      *corev1.Pod
+	Wanted   int
 	Workload simulate.Ref
 	Verdict  simulate.Verdict
 	// Gates are what holds a pod that no scheduler looks at.
@@ -104,6 +107,23 @@ func Explain(ctx context.Context, r Request, namespace, name string, pools Pools
 		e.Skipped, _ = world.Skipped(e.Workload)
 	}
 	return e, err
+}
+
+// ExplainWithoutPods says why the workload has no pods.
+func ExplainWithoutPods(ctx context.Context, r Request, w simulate.Workload) (*Explanation, error) {
+	world, _, err := newWorld(ctx, r, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer world.Close()
+	e := &Explanation{Workload: w.Ref, Wanted: int(w.Replicas), Nodes: len(r.Snapshot.Nodes)}
+	if skipped, everywhere := world.Skipped(w.Ref); everywhere {
+		e.Skipped, e.Wanted = skipped, e.Nodes-len(skipped)
+	}
+	if e.Wanted > 0 {
+		e.Notes = append(e.Notes, fmt.Sprintf("the scheduler only places pods that there are; whether a quota or an admission webhook refuses these stands in the events of namespace %s", w.Namespace))
+	}
+	return e, nil
 }
 
 // alikePods names pods of other namespaces that are called so.

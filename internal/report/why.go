@@ -18,14 +18,11 @@ func Why(w io.Writer, format Format, e *preview.Explanation, o Options) error {
 		return o.documents(w, format, "Explanation", whyDocument(e, o))
 	}
 	x := explaining{explanation: e, options: o}
-	x.verdict()
-	x.gates()
-	x.gang()
-	x.causes()
-	x.mend()
-	x.pools()
-	x.choice()
-	x.lost()
+	if e.Pod == nil {
+		x.withoutPods()
+	} else {
+		x.pod()
+	}
 	x.skipped()
 	for _, note := range e.Notes {
 		x.say("Note: %s.", note)
@@ -42,6 +39,30 @@ type explaining struct {
 
 func (x *explaining) say(format string, args ...any) {
 	fmt.Fprintln(&x.b, x.options.Wrapped(fmt.Sprintf(format, args...)))
+}
+
+func (x *explaining) pod() {
+	x.verdict()
+	x.gates()
+	x.gang()
+	x.causes()
+	x.mend()
+	x.pools()
+	x.choice()
+	x.lost()
+}
+
+// withoutPods says that the workload has no pods, and whether it should.
+func (x *explaining) withoutPods() {
+	e := x.explanation
+	switch {
+	case e.Wanted > 0:
+		x.say("%s has no pods, and asks for %d: its controller has made none.", e.Workload, e.Wanted)
+	case len(e.Skipped) > 0:
+		x.say("%s has no pods: it may run on no node.", e.Workload)
+	default:
+		x.say("%s has no pods, and asks for none.", e.Workload)
+	}
 }
 
 // verdict says in a line what there is to explain.
@@ -164,10 +185,15 @@ func points(scores []engine.Score, plugin string, i int) string {
 
 func whyDocument(e *preview.Explanation, o Options) map[string]any {
 	document := map[string]any{
-		"namespace": e.Pod.Namespace, "name": e.Pod.Name, "workload": e.Workload.String(), "verdict": e.Verdict,
+		"namespace": e.Workload.Namespace, "workload": e.Workload.String(),
 		"causes": causeEntries(e.Causes, o), "notes": append([]string{}, e.Notes...),
 	}
-	set(document, "node", e.Pod.Spec.NodeName)
+	if e.Pod == nil {
+		document["wanted"] = e.Wanted
+	} else {
+		document["name"], document["verdict"] = e.Pod.Name, e.Verdict
+		set(document, "node", e.Pod.Spec.NodeName)
+	}
 	set(document, "message", e.Message)
 	set(document, "wouldGoTo", e.Would)
 	set(document, "nearestNode", e.Nearest)

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/kubernetes/pkg/controller"
+
+	"github.com/kubectl-sched/kubectl-sched/internal/cluster/snapshot"
 )
 
 // owner is a controller's object: something that has pods, or that has others
@@ -51,6 +53,25 @@ func (o *owner) root() *owner {
 		o = o.parent
 	}
 	return o
+}
+
+// Workload is a workload of a snapshot, and how many pods it asks for at once. That
+// is 0 where it does not say, as a DaemonSet.
+type Workload struct {
+	Ref
+	Replicas int32
+}
+
+// Workloads returns the workloads of the snapshot that nobody controls, sorted.
+func Workloads(s *snapshot.Snapshot) []Workload {
+	w := &World{owners: map[types.UID]*owner{}, byRef: map[Ref]*owner{}}
+	w.loadOwners(s)
+	var list []Workload
+	for ref, o := range w.byRef {
+		list = append(list, Workload{ref, o.replicas})
+	}
+	slices.SortFunc(list, func(a, b Workload) int { return a.Compare(b.Ref) })
+	return list
 }
 
 // ownerOf returns the controller of the pod, nil if it has none that is known.

@@ -34,7 +34,8 @@ func newWhyCommand(a *app) *cobra.Command {
 			"grouped by what is in the way, the nearest node, and the smallest change that would let it fit,\n" +
 			"which was tried. Of a pod that runs it says why it is on its node and not on another. With the\n" +
 			"policies (-p, or ./" + defaultPolicyFolder + ") it names their lines.\n\n" +
-			"Of a workload the first pod without a node is explained, else its first pod.",
+			"Of a workload the first pod without a node is explained, else its first pod; and of one that has\n" +
+			"no pods, whether it should have any.",
 		Example: "  kubectl sched why pod/web-7d9c5-abcde -n shop\n" +
 			"  kubectl sched why deployment/web -n shop --snapshot prod.snapshot -p placement",
 		Args: cobra.RangeArgs(1, 2),
@@ -110,9 +111,12 @@ func (o *whyOptions) Run(ctx context.Context) error {
 		return err
 	}
 	o.name, o.namespace = names.Word(o.name), names.Word(o.namespace)
-	pod, err := o.pod(s)
-	if err != nil {
-		return err
+	pod := o.pod(s)
+	var without *simulate.Workload
+	if pod == "" {
+		if without, err = o.workload(s); err != nil {
+			return err
+		}
 	}
 	// The policies are asked for their lines; what they would change is not.
 	request, pools, err := o.app.previewOf(ctx, o.pipeline, s, o.policies)
@@ -121,17 +125,22 @@ func (o *whyOptions) Run(ctx context.Context) error {
 	}
 	request.Seed = o.seed
 	request.Pools = pools.elastic(s)
-	explanation, err := preview.Explain(ctx, *request, o.namespace, pod, pools.of)
+	var explanation *preview.Explanation
+	if without != nil {
+		explanation, err = preview.ExplainWithoutPods(ctx, *request, *without)
+	} else {
+		explanation, err = preview.Explain(ctx, *request, o.namespace, pod, pools.of)
+	}
 	if err != nil {
 		return err
 	}
 	return report.Why(o.app.Out, o.format, explanation, options)
 }
 
-// pod is the name of the pod to explain.
-func (o *whyOptions) pod(s *snapshot.Snapshot) (string, error) {
+// pod is the name of the pod to explain, empty where the workload has none.
+func (o *whyOptions) pod(s *snapshot.Snapshot) string {
 	if slices.Contains([]string{"pod", "pods", "po"}, strings.ToLower(o.kind)) {
-		return o.name, nil
+		return o.name
 	}
 	owner := simulate.Owners(s)
 	var placed string
@@ -141,16 +150,32 @@ func (o *whyOptions) pod(s *snapshot.Snapshot) (string, error) {
 			continue
 		}
 		if p.Spec.NodeName == "" {
-			return p.Name, nil
+			return p.Name
 		}
 		if placed == "" {
 			placed = p.Name
 		}
 	}
-	if placed == "" {
-		return "", fmt.Errorf("%s %q in namespace %q has no pods", o.kind, o.name, o.namespace)
+	return placed
+}
+
+// workload is the workload to explain, which has no pods.
+func (o *whyOptions) workload(s *snapshot.Snapshot) (*simulate.Workload, error) {
+	var elsewhere []string
+	for _, w := range simulate.Workloads(s) {
+		switch {
+		case w.Name != o.name || !o.isKind(w.Kind):
+		case w.Namespace == o.namespace:
+			return &w, nil
+		default:
+			elsewhere = append(elsewhere, w.Namespace)
+		}
 	}
-	return placed, nil
+	text := fmt.Sprintf("there is no %s %q in namespace %q", o.kind, o.name, o.namespace)
+	if len(elsewhere) > 0 {
+		text += "; there is one in " + strings.Join(elsewhere, ", ")
+	}
+	return nil, errors.New(text)
 }
 
 // isKind reports whether the user means the kind, which may have a group.
