@@ -217,3 +217,5 @@ require (
 	sigs.k8s.io/kustomize/kustomize/v5 v5.8.1 // indirect
 	sigs.k8s.io/randfill v1.0.0 // indirect
 )
+
+require github.com/yuin/goldmark v1.8.2 // indirect

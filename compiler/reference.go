@@ -13,7 +13,7 @@ func Reference() string {
 		"Each intent is a field of a policy. It compiles to fields of the Kubernetes API itself, and only where these mean exactly the same; what they cannot say is an error.\n\n" +
 		"| intent | compiles to |\n|---|---|\n")
 	for _, i := range intents {
-		fmt.Fprintf(&b, "| [`%s`](#%s) | %s |\n", i.Name, i.Name, strings.Join(codeFields(i.Fields), "<br>"))
+		fmt.Fprintf(&b, "| [`%s`](#%s) | %s |\n", i.Name, strings.ToLower(i.Name), strings.Join(codeFields(i.Fields), "<br>"))
 	}
 	for _, i := range intents {
 		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n```cue\n%s\n```\n\nCompiles to:\n\n", i.Name, i.Doc, i.Example)

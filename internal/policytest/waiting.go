@@ -109,15 +109,17 @@ func reasons(causes []preview.Cause) string {
 
 // causes relates the policies' lines behind what keeps pods waiting.
 func (s *subject) causes() []diag.Related {
-	var plugins []string
+	var origins []compiler.Origin
 	for _, p := range s.waiting() {
 		for _, c := range s.why(p) {
-			if !slices.Contains(plugins, c.Plugin) {
-				plugins = append(plugins, c.Plugin)
+			for _, o := range c.Origins {
+				if !slices.Contains(origins, o) {
+					origins = append(origins, o)
+				}
 			}
 		}
 	}
-	return s.origins(plugins...)
+	return fromLines(origins)
 }
 
 // unlike ends what was expected with what became of pods that are on no node.

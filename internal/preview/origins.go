@@ -3,6 +3,8 @@ package preview
 import (
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/kubectl-sched/kubectl-sched/compiler"
 	"github.com/kubectl-sched/kubectl-sched/internal/simulate"
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/args"
@@ -21,19 +23,37 @@ var fieldsOf = map[string][]string{
 	args.CacheLocality:  {"metadata.annotations", "metadata.labels"},
 }
 
-// Origins are the policies' lines that made the plugin say what it said of pods of
-// the workload, in the order of the plan; none where no policy has a part in it.
+// Origins are the policies' lines that the plugin goes by for pods of the workload, in
+// the order of the plan; none where no policy has a part in it.
 func Origins(plan *compiler.Plan, workload simulate.Ref, plugin string) []compiler.Origin {
+	return origins(plan, workload, plugin, func(compiler.Effect) bool { return true })
+}
+
+// Rejecting are those of Origins by which the plugin can turn a pod away: a preference
+// never does.
+func Rejecting(plan *compiler.Plan, workload simulate.Ref, plugin string) []compiler.Origin {
+	return origins(plan, workload, plugin, func(e compiler.Effect) bool { return !isPreference(e) })
+}
+
+// isPreference reports whether the effect only makes some nodes better than others.
+func isPreference(e compiler.Effect) bool {
+	if c, ok := e.Value.(corev1.TopologySpreadConstraint); ok {
+		return c.WhenUnsatisfiable == corev1.ScheduleAnyway
+	}
+	return strings.HasSuffix(e.Field, ".preferredDuringSchedulingIgnoredDuringExecution")
+}
+
+func origins(plan *compiler.Plan, workload simulate.Ref, plugin string, matters func(compiler.Effect) bool) []compiler.Origin {
 	if plan == nil {
 		return nil
 	}
-	var origins []compiler.Origin
+	var found []compiler.Origin
 	seen := map[compiler.Origin]bool{}
 	add := func(list []compiler.Origin) {
 		for _, o := range list {
 			if !seen[o] {
 				seen[o] = true
-				origins = append(origins, o)
+				found = append(found, o)
 			}
 		}
 	}
@@ -42,6 +62,9 @@ func Origins(plan *compiler.Plan, workload simulate.Ref, plugin string) []compil
 			continue
 		}
 		for _, e := range c.Effects {
+			if !matters(e) {
+				continue
+			}
 			for _, field := range fieldsOf[plugin] {
 				if strings.HasPrefix(e.Field, field) {
 					add(e.Origins)
@@ -57,5 +80,5 @@ func Origins(plan *compiler.Plan, workload simulate.Ref, plugin string) []compil
 			}
 		}
 	}
-	return origins
+	return found
 }

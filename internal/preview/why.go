@@ -360,7 +360,7 @@ func causesOf(plan *compiler.Plan, of simulate.Ref, rejections []engine.Rejectio
 			if !ok {
 				i = len(causes)
 				index[k] = i
-				causes = append(causes, Cause{Plugin: r.Plugin, Reason: reason, Unresolvable: r.Unresolvable, Nodes: map[string]int{}, Origins: Origins(plan, of, r.Plugin)})
+				causes = append(causes, Cause{Plugin: r.Plugin, Reason: reason, Unresolvable: r.Unresolvable, Nodes: map[string]int{}, Origins: Rejecting(plan, of, r.Plugin)})
 			}
 			for _, node := range r.Nodes {
 				pool, known := in[node]
