@@ -133,5 +133,5 @@ document.addEventListener("keydown", (event) => {
 if (search) {
   search.addEventListener("input", filter);
   only.addEventListener("change", filter);
-  filter();
+  reach();
 }

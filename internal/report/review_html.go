@@ -53,6 +53,7 @@ func reviewHTML(w io.Writer, r *review.Review, o Options) error {
 		"origins":   o.originLines,
 		"place":     o.place,
 		"says":      sentence,
+		"because":   o.because,
 		"severity":  severityClass,
 		"wheres":    wheres,
 		"cause":     causeLine,
@@ -68,9 +69,9 @@ func reviewHTML(w io.Writer, r *review.Review, o Options) error {
 		"same": func(pods review.Count, cpu review.Share) bool {
 			return pods.Before == pods.After && cpu.Before == cpu.After
 		},
-		"groups":   groupsOf,
-		"crowded":  crowded,
-		"group":    func(p preview.Place) string { return placeName(p.Pool, p.Zone) },
+		"groups":  groupsOf,
+		"crowded": crowded,
+		"group":   func(p preview.Place) string { return placeName(p.Pool, p.Zone) },
 	}).Parse(reviewPage)
 	if err != nil {
 		return fmt.Errorf("the page of a review: %w", err)

@@ -52,6 +52,9 @@ func findingTile(r *review.Review) tile {
 			parts = append(parts, amount(n, s.one, s.many))
 		}
 	}
+	if n := len(r.Ignored); n > 0 {
+		parts = append(parts, fmt.Sprintf("%d more ignored", n))
+	}
 	if r.Mended > 0 {
 		parts = append(parts, fmt.Sprintf("%d fixed", r.Mended))
 	}
@@ -110,6 +113,7 @@ func chaptersOf(r *review.Review) []chapter {
 		}
 	}
 	add(len(r.Findings) > 0, "findings", "Findings")
+	add(len(r.Ignored) > 0, "ignored", "Ignored")
 	add(len(r.Policies) > 0, "policies", "Policies")
 	if len(r.Sections) > 1 {
 		for i, s := range r.Sections {

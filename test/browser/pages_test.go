@@ -99,7 +99,7 @@ func hostile(ctx context.Context, plugin string) error {
 		return fmt.Sprintf("package placement\n\npools: %q: nodes: labels: gen: %q\npolicies: %q: {\n\tworkloads: namespaces: [\"shop\"]\n\tnodes: require: labels: gen: %q\n}\n", "first", "1", policy, gen)
 	}
 	files := map[string]string{
-		"placement/placement.cue": placement("web", "1"),
+		"placement/placement.cue":                                  placement("web", "1"),
 		"manifests/" + strings.ReplaceAll(evil, "/", "") + ".yaml": fmt.Sprintf("apiVersion: apps/v1\nkind: Deployment\nmetadata: {namespace: shop, name: %q}\nspec:\n  replicas: 3\n  selector: {matchLabels: {app: web}}\n  template:\n    metadata: {labels: {app: web}}\n    spec:\n      containers: [{name: c, image: web, resources: {requests: {cpu: \"1\"}}}]\n", evil),
 		"cluster.yaml": node("a"+evil, "1") + "---\n" + node("b"+evil, "2"),
 	}
