@@ -67,7 +67,7 @@ func TestReviewEscapes(t *testing.T) {
 		if n := strings.Count(html, "<script>"); n != 1 {
 			t.Errorf("the page has %d scripts", n)
 		}
-		if strings.Contains(html, "</details><script") || strings.Contains(html, "href=") || strings.Contains(html, "src=") {
+		if strings.Contains(html, "</details><script") || strings.Count(html, "href=") != strings.Count(html, `href="#`) || strings.Contains(html, "src=") {
 			t.Error("a name is markup in the page, or the page loads something")
 		}
 		for line := range strings.Lines(written(t, report.Markdown, r)) {
