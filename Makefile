@@ -63,8 +63,13 @@ bench: build sandbox scheduler ## speed and memory, as ratios against a baseline
 .PHONY: lint
 lint: $(BIN)/golangci-lint $(BIN)/cue ## golangci-lint (gofumpt, depguard, vet, staticcheck …), cue fmt and vet, generated files
 	$(BIN)/golangci-lint run ./...
+	cd test/browser && $(BIN)/golangci-lint run ./...
 	@test/cuevet.sh
 	@$(MAKE) --no-print-directory verify
+
+.PHONY: screenshots
+screenshots: build ## the pictures of docs/images, from a real review (needs a Chromium)
+	@test/screenshots.sh
 
 .PHONY: vulncheck
 vulncheck: $(BIN)/govulncheck ## known vulnerabilities in what we link (needs the network)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # All tests of the project: unit, golden, property, real (sandbox) and a smoke
-# run of each fuzz test. Needs Go, a C compiler (for the race detector), and
-# nothing else: services are started by the tests on loopback and ended by them.
+# run of each fuzz test. Needs Go, a C compiler (for the race detector), a Chromium
+# (which is installed where apt-get can do it), and nothing else: services are started by the tests on loopback and ended by them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -14,6 +14,10 @@ echo "== unit, golden and property tests"
 real=$(go list -f '{{$p := .ImportPath}}{{range .TestImports}}{{if eq . "github.com/kubectl-sched/kubectl-sched/internal/sandbox/sandboxtest"}}{{$p}}{{"\n"}}{{end}}{{end}}{{range .XTestImports}}{{if eq . "github.com/kubectl-sched/kubectl-sched/internal/sandbox/sandboxtest"}}{{$p}}{{"\n"}}{{end}}{{end}}' ./... | sort -u)
 light=$(comm -23 <(go list ./... | sort) <(echo "$real"))
 go test -timeout 15m $light
+
+echo "== the page of a review, in a browser"
+test/chromium.sh
+(cd test/browser && go test -timeout 15m ./...)
 
 echo "== race detector on what is concurrent"
 go test -race -short -timeout 15m ./policy/load ./internal/workload/... ./compiler/emit ./schedulerbin/podgroup ./schedulerbin/contain ./schedulerbin/plugins/gang ./schedulerbin/gates

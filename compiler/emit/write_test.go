@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubectl-sched/kubectl-sched/test/golden"
 )
 
 // tree makes a folder with the files.
@@ -28,25 +30,6 @@ func tree(t *testing.T, files map[string]string) string {
 		}
 	}
 	return dir
-}
-
-// contents returns every file below the folder, temporary ones too.
-func contents(t *testing.T, dir string) map[string]string {
-	t.Helper()
-	got := map[string]string{}
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		text, err := os.ReadFile(path)
-		rel, _ := filepath.Rel(dir, path)
-		got[filepath.ToSlash(rel)] = string(text)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return got
 }
 
 func change(dir, name, before, after string) File {
@@ -115,7 +98,7 @@ func TestReplaceWritesOnlyWhatChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]string{"a.yaml": "A", "sub/b.yaml": "B", "same.yaml": "same", "new.yaml": "new"}
-	if d := cmp.Diff(want, contents(t, dir)); d != "" {
+	if d := cmp.Diff(want, golden.Files(t, dir)); d != "" {
 		t.Errorf("files (-want +got):\n%s", d)
 	}
 	if info, err := os.Stat(filepath.Join(dir, "a.yaml")); err != nil || info.Mode().Perm() != 0o640 {
@@ -245,7 +228,7 @@ func TestReplaceSaysHowFarItGot(t *testing.T) {
 	if !errors.Is(err, syscall.EIO) || !strings.Contains(err.Error(), "1 of 3 files were changed; run the command again to finish") {
 		t.Errorf("error %v", err)
 	}
-	if d := cmp.Diff(map[string]string{"a.yaml": "A", "b.yaml": "b", "c.yaml": "c"}, contents(t, dir)); d != "" {
+	if d := cmp.Diff(map[string]string{"a.yaml": "A", "b.yaml": "b", "c.yaml": "c"}, golden.Files(t, dir)); d != "" {
 		t.Errorf("files (-want +got):\n%s", d)
 	}
 }
@@ -260,7 +243,7 @@ func TestReplaceFollowsLinksInside(t *testing.T) {
 	if info, err := os.Lstat(filepath.Join(dir, "web.yaml")); err != nil || info.Mode()&fs.ModeSymlink == 0 {
 		t.Errorf("web.yaml is no link any more: %v, %v", info, err)
 	}
-	if got := contents(t, filepath.Join(dir, "real"))["web.yaml"]; got != "new" {
+	if got := golden.Files(t, filepath.Join(dir, "real"))["web.yaml"]; got != "new" {
 		t.Errorf("the target holds %q", got)
 	}
 }
@@ -273,7 +256,7 @@ func TestReplaceEndsWhenInterrupted(t *testing.T) {
 	if err := Replace(ctx, OS{}, []File{change(dir, "a.yaml", "a", "A")}); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v; want canceled", err)
 	}
-	if d := cmp.Diff(map[string]string{"a.yaml": "a"}, contents(t, dir)); d != "" {
+	if d := cmp.Diff(map[string]string{"a.yaml": "a"}, golden.Files(t, dir)); d != "" {
 		t.Errorf("files (-want +got):\n%s", d)
 	}
 }

@@ -3,7 +3,6 @@ package lint_test
 import (
 	"cmp"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -21,6 +20,7 @@ import (
 	"github.com/kubectl-sched/kubectl-sched/internal/workload"
 	"github.com/kubectl-sched/kubectl-sched/policy"
 	"github.com/kubectl-sched/kubectl-sched/policy/load"
+	"github.com/kubectl-sched/kubectl-sched/test/golden"
 )
 
 // charts holds whole renderings of charts that people install, with the nodes of a
@@ -95,20 +95,12 @@ func readCluster(t *testing.T, text []byte) *snapshot.Snapshot {
 	return s
 }
 
-// manifestsIn returns the texts of the YAML files below a folder.
+// manifestsIn returns the manifests below the folder, by file.
 func manifestsIn(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	texts := map[string]string{}
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || filepath.Ext(path) != ".yaml" {
-			return err
-		}
-		data, err := os.ReadFile(path)
-		texts[path] = string(data)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
+	for name, text := range golden.Files(t, dir, ".yaml") {
+		texts[filepath.Join(dir, name)] = text
 	}
 	return texts
 }

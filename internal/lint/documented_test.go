@@ -82,11 +82,33 @@ var notRules = []string{
 }
 
 // texts returns what looks like a rule among the texts of the program's Go files,
-// but not those of the table itself, with where it stands.
+// but not those of the table itself, with the packages that have it.
 func texts(t *testing.T) map[string][]string {
 	t.Helper()
-	root := filepath.Join("..", "..")
 	found := map[string][]string{}
+	eachFile(t, func(file *ast.File) {
+		ast.Inspect(file, func(n ast.Node) bool {
+			if _, ok := n.(*ast.ImportSpec); ok {
+				return false
+			}
+			if literal, ok := n.(*ast.BasicLit); ok && literal.Kind == token.STRING {
+				if text, err := strconv.Unquote(literal.Value); err == nil && ruleID.MatchString(text) {
+					found[text] = append(found[text], file.Name.Name)
+				}
+			}
+			return true
+		})
+	})
+	if len(found) < 150 {
+		t.Fatalf("only %d texts look like rules", len(found))
+	}
+	return found
+}
+
+// eachFile visits the program's Go files, but not those of the table itself.
+func eachFile(t *testing.T, visit func(*ast.File)) {
+	t.Helper()
+	root := filepath.Join("..", "..")
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -101,29 +123,14 @@ func texts(t *testing.T) map[string][]string {
 			return nil
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-		if err != nil {
-			return err
+		if err == nil {
+			visit(file)
 		}
-		ast.Inspect(file, func(n ast.Node) bool {
-			if _, ok := n.(*ast.ImportSpec); ok {
-				return false
-			}
-			if literal, ok := n.(*ast.BasicLit); ok && literal.Kind == token.STRING {
-				if text, err := strconv.Unquote(literal.Value); err == nil && ruleID.MatchString(text) {
-					found[text] = append(found[text], path)
-				}
-			}
-			return true
-		})
-		return nil
+		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(found) < 150 {
-		t.Fatalf("only %d texts look like rules", len(found))
-	}
-	return found
 }
 
 // TestEachRuleHasItsPage holds that the reference has a place for each rule, which
@@ -146,6 +153,58 @@ func TestEachRuleHasItsPage(t *testing.T) {
 			if !strings.Contains(section, text) {
 				t.Errorf("the page does not say of %s: %q; run make generate", r.ID, text)
 			}
+		}
+	}
+}
+
+// TestSeveritiesAreThoseOfTheTable holds that a finding whose rule and severity the code
+// writes in one place has the severity that the table documents. Where the code has one
+// rule with several, the table has one of them.
+func TestSeveritiesAreThoseOfTheTable(t *testing.T) {
+	t.Parallel()
+	table := map[string]diag.Severity{}
+	for _, r := range lint.Documented() {
+		table[r.ID] = r.Severity
+	}
+	names := map[string]diag.Severity{"Error": diag.Error, "Warning": diag.Warning, "Info": diag.Info}
+	written := map[string][]diag.Severity{}
+	eachFile(t, func(file *ast.File) {
+		ast.Inspect(file, func(n ast.Node) bool {
+			literal, ok := n.(*ast.CompositeLit)
+			if !ok {
+				return true
+			}
+			var rule string
+			var severity diag.Severity
+			for _, e := range literal.Elts {
+				pair, ok := e.(*ast.KeyValueExpr)
+				if !ok {
+					continue
+				}
+				key, _ := pair.Key.(*ast.Ident)
+				switch v := pair.Value.(type) {
+				case *ast.BasicLit:
+					if key != nil && key.Name == "Rule" {
+						rule, _ = strconv.Unquote(v.Value)
+					}
+				case *ast.SelectorExpr:
+					if key != nil && key.Name == "Severity" {
+						severity = names[v.Sel.Name]
+					}
+				}
+			}
+			if rule != "" && severity != "" {
+				written[rule] = append(written[rule], severity)
+			}
+			return true
+		})
+	})
+	if len(written) < 20 {
+		t.Fatalf("only %d rules are written with a severity", len(written))
+	}
+	for rule, severities := range written {
+		if is, ok := table[rule]; ok && !slices.Contains(severities, is) {
+			t.Errorf("%s: the table says %s, the code %v", rule, is, severities)
 		}
 	}
 }

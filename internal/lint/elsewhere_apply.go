@@ -8,7 +8,7 @@ func applyRules() []Rule {
 		{ID: "apply/bad-name", Severity: diag.Error, Doc: "A set has a name that no object can have.", Fix: "Choose another."},
 		{ID: "apply/cannot-carry", Severity: diag.Error, Doc: "The API server drops a field that the placement needs.", Fix: "Enable the feature gate, or compile for what is served."},
 		{ID: "apply/cannot-read", Severity: diag.Warning, Doc: "Something of the cluster could not be read, so that nothing is known of it.", Fix: "Ask for the permission."},
-		{ID: "apply/class-exists", Severity: diag.Error, Doc: "A priority class was made by somebody else.", Fix: "Take its value, or another name."},
+		{ID: "apply/class-exists", Severity: diag.Info, Doc: "A priority class was made by somebody else.", Fix: "Take its value, or another name."},
 		{ID: "apply/class-in-use", Severity: diag.Warning, Doc: "Pods have a priority class that would be deleted.", Fix: "Roll them out first."},
 		{ID: "apply/class-replaced", Severity: diag.Warning, Doc: "A priority class changes by being made anew, and running pods keep the old value.", Fix: "Nothing, or restart them."},
 		{ID: "apply/conflict", Severity: diag.Error, Doc: "Somebody else manages a field.", Fix: "Give it up there, or force it."},

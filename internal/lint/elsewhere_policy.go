@@ -57,6 +57,7 @@ func languageRules() []Rule {
 		{ID: "policy/schema-pin", Severity: diag.Warning, Doc: "The module pins another version of the schema than this plugin has.", Fix: "Upgrade the one that is older."},
 		{ID: "policy/schema-version", Severity: diag.Error, Doc: "The module needs a schema that this plugin does not have.", Fix: "Upgrade the plugin."},
 		{ID: "policy/seconds-without-noexecute", Severity: diag.Error, Doc: "Seconds count for taints that evict, and for no others.", Fix: `Add effect: "NoExecute", or leave seconds out.`},
+		{ID: "policy/unread-test", Severity: diag.Warning, Doc: "A file has a name that CUE leaves out of a package, so that no test in it runs.", Fix: "Rename it, such as to tests.cue."},
 		{ID: "policy/system-class", Severity: diag.Error, Doc: "The system's priority classes cannot be made or described.", Fix: "Name them alone."},
 		{ID: "policy/templates", Severity: diag.Error, Doc: "Templates are selected where whole objects are.", Fix: "List them outside of not."},
 		{ID: "policy/test-step", Severity: diag.Error, Doc: "A step of a test is not one thing that happens.", Fix: "Give it one field."},

@@ -155,3 +155,40 @@ func TestFormatsAreWellFormed(t *testing.T) {
 		}
 	})
 }
+
+// TestIgnoredInSARIF holds that what somebody said is meant is there as suppressed, with
+// the reason and the place, and that the rest is said not to be.
+func TestIgnoredInSARIF(t *testing.T) {
+	t.Parallel()
+	at := func(line int) diag.Range { return diag.At(diag.Pos{File: "a.yaml", Line: line, Column: 1}) }
+	open := diag.Finding{Rule: "a/open", Severity: diag.Warning, Range: at(1), Message: "m"}
+	meant := diag.Finding{Rule: "a/meant", Severity: diag.Error, Range: at(3), Message: "m"}
+	var b strings.Builder
+	if err := report.Findings(&b, report.SARIF, diag.Findings{open}, report.Options{Ignored: []diag.Ignored{{Finding: meant, Reason: "it is so", Range: at(2)}}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := cuejson.Validate([]byte(b.String()), sarifSchema(t)); err != nil {
+		t.Errorf("not SARIF 2.1.0: %v", err)
+	}
+	var log struct {
+		Runs []struct {
+			Results []struct {
+				RuleID       string `json:"ruleId"`
+				Suppressions *[]struct {
+					Kind          string `json:"kind"`
+					Justification string `json:"justification"`
+				} `json:"suppressions"`
+			} `json:"results"`
+		} `json:"runs"`
+	}
+	if err := json.Unmarshal([]byte(b.String()), &log); err != nil {
+		t.Fatal(err)
+	}
+	results := log.Runs[0].Results
+	if len(results) != 2 || results[0].RuleID != "a/open" || results[0].Suppressions == nil || len(*results[0].Suppressions) != 0 {
+		t.Fatalf("%+v", results)
+	}
+	if s := results[1].Suppressions; results[1].RuleID != "a/meant" || s == nil || len(*s) != 1 || (*s)[0].Kind != "inSource" || (*s)[0].Justification != "it is so" {
+		t.Errorf("%+v", results[1])
+	}
+}

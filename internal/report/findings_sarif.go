@@ -49,6 +49,13 @@ type (
 		RelatedLocations    []sarifLocation   `json:"relatedLocations,omitempty"`
 		PartialFingerprints map[string]string `json:"partialFingerprints"`
 		Fixes               []sarifFix        `json:"fixes,omitempty"`
+		// Suppressions are there for all results of a run, or for none.
+		Suppressions *[]sarifSuppression `json:"suppressions,omitempty"`
+	}
+	sarifSuppression struct {
+		Kind          string         `json:"kind"`
+		Justification string         `json:"justification"`
+		Location      *sarifLocation `json:"location,omitempty"`
 	}
 	sarifLocation struct {
 		ID               int            `json:"id,omitempty"`
@@ -102,6 +109,11 @@ const (
 // SARIF takes them for if nothing is said.
 func findingsSARIF(w io.Writer, findings diag.Findings, o Options) error {
 	s := sarif{o: o, texts: o.texts()}
+	open := len(findings)
+	findings = slices.Clone(findings)
+	for _, i := range o.Ignored {
+		findings = append(findings, i.Finding)
+	}
 	ids := map[string]bool{}
 	for _, f := range findings {
 		ids[f.Rule] = true
@@ -139,6 +151,16 @@ func findingsSARIF(w io.Writer, findings diag.Findings, o Options) error {
 			r.RelatedLocations = append(r.RelatedLocations, sarifLocation{
 				ID: n + 1, PhysicalLocation: s.physical(related.Range), Message: &sarifMessage{related.Message},
 			})
+		}
+		if len(o.Ignored) > 0 {
+			r.Suppressions = &[]sarifSuppression{}
+		}
+		if i >= open {
+			ignored := o.Ignored[i-open]
+			r.Suppressions = &[]sarifSuppression{{Kind: "inSource", Justification: ignored.Reason}}
+			if at := s.physical(ignored.Range); at != nil {
+				(*r.Suppressions)[0].Location = &sarifLocation{PhysicalLocation: at}
+			}
 		}
 		results = append(results, r)
 	}

@@ -83,6 +83,9 @@ type Options struct {
 	// Names puts the owner's names in the place of the words of an anonymised snapshot,
 	// wherever they stand in a text; nil leaves the words.
 	Names func(string) string
+	// Ignored are findings that somebody has said are meant, for the formats that can
+	// say so: SARIF.
+	Ignored []diag.Ignored
 }
 
 // named returns the text with the owner's names.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/kubectl-sched/kubectl-sched/compiler"
 	"github.com/kubectl-sched/kubectl-sched/internal/review"
+	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 )
 
 // The formats that reviews have besides.
@@ -57,9 +58,14 @@ func reviewJSON(w io.Writer, r *review.Review, o Options) error {
 	for _, f := range r.Findings {
 		found.Findings = append(found.Findings, o.relocate(f))
 	}
+	found.Ignored = nil
+	for _, i := range r.Ignored {
+		i.Finding, i.Range = o.relocate(i.Finding), o.relocate(diag.Finding{Range: i.Range}).Range
+		found.Ignored = append(found.Ignored, i)
+	}
 	return o.documents(w, JSON, "Review", map[string]any{
 		"base": r.Base, "head": r.Head, "policies": orEmpty(r.Policies), "sections": orEmpty(r.Sections),
-		"findings": orEmpty(found.Findings), "mended": r.Mended, "problem": r.Problem, "nothing": r.Nothing(),
+		"findings": orEmpty(found.Findings), "ignored": orEmpty(found.Ignored), "mended": r.Mended, "problem": r.Problem, "nothing": r.Nothing(),
 	})
 }
 
@@ -213,8 +219,16 @@ func waitingLine(w review.Waiting, most int) string {
 // newFindings counts the findings of a review in words.
 func newFindings(r *review.Review) string {
 	text := amount(len(r.Findings), "new finding", "new findings")
+	if n := len(r.Ignored); n > 0 {
+		text += fmt.Sprintf(", %d more that the change says to ignore", n)
+	}
 	if r.Mended > 0 {
-		text += fmt.Sprintf(", %d mended", r.Mended)
+		text += fmt.Sprintf(", %d fixed", r.Mended)
 	}
 	return text
+}
+
+// because says which rule is ignored, why, and where that is written.
+func (o Options) because(i diag.Ignored) string {
+	return i.Finding.Rule + ", ignored because of \"" + i.Reason + "\", " + o.place(i.Range.Start)
 }

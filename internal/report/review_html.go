@@ -8,8 +8,10 @@ import (
 	"html/template"
 	"io"
 
+	"github.com/kubectl-sched/kubectl-sched/internal/apply"
 	"github.com/kubectl-sched/kubectl-sched/internal/preview"
 	"github.com/kubectl-sched/kubectl-sched/internal/review"
+	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 )
 
 // The page, its style and its script. html/template escapes by context whatever comes
@@ -44,24 +46,32 @@ func reviewHTML(w io.Writer, r *review.Review, o Options) error {
 	t, err := template.New("review").Funcs(template.FuncMap{
 		"name":      func(text string) string { return printable(o.named(text)) },
 		"clusters":  clustersOf,
-		"restarts":  restartSentence,
-		"places":    placementLine,
+		"summaries": summariesOf,
+		"chapters":  chaptersOf,
 		"nothing":   nothingChanges,
-		"findings":  newFindings,
 		"gains":     gains,
-		"value":     valueChange,
 		"origins":   o.originLines,
 		"place":     o.place,
 		"says":      sentence,
+		"because":   o.because,
+		"severity":  severityClass,
 		"wheres":    wheres,
 		"cause":     causeLine,
 		"waiting":   func(x review.Waiting) string { return waitingLine(x, mostMoves) },
+		"workloads": func(names []string) string { return amount(len(names), "workload", "workloads") },
+		"budgets": func(list []apply.Disruption) string {
+			return amount(len(list), "PodDisruptionBudget", "PodDisruptionBudgets")
+		},
+		"ties":      func(list []review.Move) bool { return hasTies(list) },
 		"simulated": simulatedOn,
 		"share":     func(s review.Share) string { return share(s.Before, s.After, s.Total) },
 		"change":    func(c review.Count) string { return change(c.Before, c.After) },
-		"groups":    groupsOf,
-		"group":     func(p preview.Place) string { return placeName(p.Pool, p.Zone) },
-		"percent":   func(part, total int64) int64 { return part * 100 / max(total, 1) },
+		"same": func(pods review.Count, cpu review.Share) bool {
+			return pods.Before == pods.After && cpu.Before == cpu.After
+		},
+		"groups":  groupsOf,
+		"crowded": crowded,
+		"group":   func(p preview.Place) string { return placeName(p.Pool, p.Zone) },
 	}).Parse(reviewPage)
 	if err != nil {
 		return fmt.Errorf("the page of a review: %w", err)
@@ -73,21 +83,23 @@ func reviewHTML(w io.Writer, r *review.Review, o Options) error {
 	})
 }
 
-// nodeGroup is the nodes of a pool in a zone.
-type nodeGroup struct {
-	Place preview.Place
-	Nodes []review.Node
+// severityClass is the class of a severity, of those that the style knows.
+func severityClass(f diag.Finding) string {
+	switch f.Severity {
+	case diag.Error:
+		return "error"
+	case diag.Warning:
+		return "warning"
+	case diag.Info:
+	}
+	return "info"
 }
 
-// groupsOf returns the nodes of the picture, which are sorted, by group.
-func groupsOf(nodes []review.Node) []nodeGroup {
-	var out []nodeGroup
-	for _, n := range nodes {
-		if len(out) == 0 || out[len(out)-1].Place != n.Place {
-			out = append(out, nodeGroup{Place: n.Place})
+func hasTies(list []review.Move) bool {
+	for _, m := range list {
+		if m.ByTie > 0 {
+			return true
 		}
-		last := &out[len(out)-1]
-		last.Nodes = append(last.Nodes, n)
 	}
-	return out
+	return false
 }

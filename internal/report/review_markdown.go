@@ -109,6 +109,7 @@ func (c *comment) review(r *review.Review) {
 	}
 	c.line("\n%s. Compared: %s with %s.", newFindings(r), c.code(r.Base), c.code(r.Head))
 	c.findings(r)
+	c.ignored(r)
 	if len(r.Policies) > 0 {
 		c.fold(amount(len(r.Policies), "policy or pool changes", "policies or pools change"), func() {
 			c.each(len(r.Policies), func(i int) { c.declaration(r.Policies[i]) })
@@ -179,6 +180,28 @@ func words(word string, n int) string {
 func (c *comment) finding(r *review.Review, i int) {
 	f := r.Findings[i]
 	c.line("- %s %s %s %s", f.Severity, c.code(c.o.place(f.Range.Start)), c.code(sentence(f)), c.code(f.Rule))
+}
+
+// ignored lists the findings that the change itself says to ignore: open, since nobody
+// but the reviewer can judge them.
+func (c *comment) ignored(r *review.Review) {
+	if len(r.Ignored) == 0 {
+		return
+	}
+	line := func(i int) {
+		f := r.Ignored[i]
+		c.line("- %s %s %s %s", f.Finding.Severity, c.code(c.o.place(f.Finding.Range.Start)), c.code(sentence(f.Finding)), c.code(c.o.because(f)))
+	}
+	c.line("\nThe change says to ignore:\n")
+	open := min(maxOpenRows, len(r.Ignored), c.most)
+	for i := range open {
+		line(i)
+	}
+	if n := len(r.Ignored) - open; n > 0 {
+		c.fold(amount(n, "more ignored finding", "more ignored findings"), func() {
+			c.each(n, func(i int) { line(open + i) })
+		})
+	}
 }
 
 func (c *comment) findings(r *review.Review) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/kubectl-sched/kubectl-sched/internal/review"
+	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 )
 
 // reviewed is a review as text.
@@ -61,6 +62,7 @@ func reviewText(w io.Writer, r *review.Review, o Options) error {
 		t.fields(s)
 		t.placement(s.Placement)
 	}
+	t.ignored(r.Ignored)
 	if _, err := io.WriteString(w, t.b.String()); err != nil || len(r.Findings) == 0 {
 		return err
 	}
@@ -70,6 +72,18 @@ func reviewText(w io.Writer, r *review.Review, o Options) error {
 		return err
 	}
 	return findingsText(w, r.Findings, o)
+}
+
+// ignored lists the findings that the change itself says to ignore.
+func (t *reviewed) ignored(list []diag.Ignored) {
+	if len(list) == 0 {
+		return
+	}
+	t.section("Findings that the change says to ignore")
+	for _, i := range list {
+		t.say("%s: %s: %s", t.o.place(i.Finding.Range.Start), i.Finding.Severity, sentence(i.Finding))
+		t.say("  %s", t.o.because(i))
+	}
 }
 
 func (t *reviewed) policies(list []review.Declaration) {

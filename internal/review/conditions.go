@@ -27,6 +27,7 @@ var conditions = []struct{ name, form string }{
 	{"moved", "moved, moved>N, moved>N%"},
 	{"restarts", "restarts, restarts>N, restarts>N%"},
 	{"skew", "skew>N"},
+	{"ignored", "ignored, ignored>N"},
 	{"findings", "findings=error, findings=warning, findings=info"},
 }
 
@@ -92,6 +93,12 @@ func (c Condition) Failed(r *Review) []string {
 		}
 		if n > 0 {
 			out = append(out, fmt.Sprintf("findings=%s: there are %d new ones", c.severity, n))
+		}
+		return out
+	}
+	if c.name == "ignored" {
+		if why := c.judge(len(r.Ignored), 0, "more findings are ignored"); why != "" {
+			out = append(out, why)
 		}
 		return out
 	}

@@ -39,6 +39,8 @@ type Review struct {
 	Sections []Section `json:"sections"`
 	// Findings are those of the head that the base does not have.
 	Findings diag.Findings `json:"findings"`
+	// Ignored are findings that the head says are to be ignored, and the base does not.
+	Ignored []diag.Ignored `json:"ignored,omitempty"`
 	// Mended is how many findings of the base the head does not have.
 	Mended int `json:"mended"`
 	// Problem says why there is nothing but findings: a side does not compile. It is
@@ -249,7 +251,7 @@ type Node struct {
 
 // Nothing reports whether the change does nothing at all.
 func (r *Review) Nothing() bool {
-	if r.Problem != "" || len(r.Policies) > 0 || len(r.Findings) > 0 {
+	if r.Problem != "" || len(r.Policies)+len(r.Findings)+len(r.Ignored) > 0 {
 		return false
 	}
 	for _, s := range r.Sections {

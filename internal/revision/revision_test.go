@@ -3,15 +3,18 @@ package revision_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/kubectl-sched/kubectl-sched/internal/revision"
+	"github.com/kubectl-sched/kubectl-sched/test/golden"
 )
 
 // repository is one that a test makes.
@@ -75,28 +78,6 @@ func (r repository) files(limits revision.Limits) (*revision.Tree, error) {
 	return opened.Files(r.t.Context(), commit, limits)
 }
 
-// content returns the files below a folder, without git's mark.
-func content(t *testing.T, root string) map[string]string {
-	t.Helper()
-	out := map[string]string{}
-	err := filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		data, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		rel, err := filepath.Rel(root, path)
-		out[filepath.ToSlash(rel)] = string(data)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
-}
-
 func TestFiles(t *testing.T) {
 	t.Parallel()
 	r := newRepository(t)
@@ -113,7 +94,7 @@ func TestFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]string{"a/b.cue": "package a\n", "a/new\nline \"ü\".yaml": "x: 1\n", "empty": "", "a/link.cue": "package a\n"}
-	if diff := cmp.Diff(want, content(t, tree.Root)); diff != "" {
+	if diff := cmp.Diff(want, golden.Files(t, tree.Root)); diff != "" {
 		t.Error(diff)
 	}
 	if tree.Commit != commit || len(tree.Refused) != 0 {
@@ -152,7 +133,7 @@ func TestNothingRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := content(t, tree.Root)["a.yaml"]; got != "x: 1\n" {
+	if got := golden.Files(t, tree.Root)["a.yaml"]; got != "x: 1\n" {
 		t.Errorf("the file is %q", got)
 	}
 	if err := tree.Close(); err != nil {
@@ -228,7 +209,7 @@ func TestRefusedTrees(t *testing.T) {
 			r.tree(strings.ReplaceAll(test.entry, "%s", blob) + "\n")
 			tree, err := r.files(revision.DefaultLimits)
 			if err == nil {
-				t.Fatalf("it is read: %v", content(t, tree.Root))
+				t.Fatalf("it is read: %v", golden.Files(t, tree.Root))
 			}
 			if !strings.Contains(err.Error(), test.want) {
 				t.Errorf("the error is %v", err)
@@ -246,7 +227,7 @@ func TestRefusedTrees(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	if tree.Refused["sub"] == "" || len(content(t, tree.Root)) != 0 {
+	if tree.Refused["sub"] == "" || len(golden.Files(t, tree.Root)) != 0 {
 		t.Errorf("a submodule is read: %v", tree.Refused)
 	}
 }
@@ -271,7 +252,7 @@ func TestLimits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if tree.Refused["logo.png"] == "" || len(content(t, tree.Root)) != 2 {
+	if tree.Refused["logo.png"] == "" || len(golden.Files(t, tree.Root)) != 2 {
 		t.Errorf("refused %v", tree.Refused)
 	}
 	if err := tree.Close(); err != nil {
@@ -325,5 +306,31 @@ func TestFork(t *testing.T) {
 		if _, err := opened.Commit(t.Context(), bad); err == nil {
 			t.Errorf("%q is a revision", bad)
 		}
+	}
+}
+
+// TestOutward holds that links out of a working tree are named, and no others.
+func TestOutward(t *testing.T) {
+	t.Parallel()
+	r := newRepository(t)
+	r.write("deep/file", "x")
+	for name, target := range map[string]string{"absolute": os.DevNull, "up": "../../../etc", "deep/inside": "file", "deep/root": "..", "dangling": "nothing", "through": "up/passwd"} {
+		if err := os.Symlink(target, filepath.Join(r.dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	opened, err := revision.Open(t.Context(), r.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused, err := opened.Outward(revision.DefaultLimits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"absolute", "dangling", "through", "up"}, slices.Sorted(maps.Keys(refused))); diff != "" {
+		t.Error(diff)
+	}
+	if _, err := opened.Outward(revision.Limits{Files: 2}); err == nil {
+		t.Error("there is no limit to how many files are looked at")
 	}
 }

@@ -156,6 +156,11 @@ func (set *folderSet) walk(g given, dirs map[string][]string) (findings diag.Fin
 			findings = append(findings, inputError("input/symlink", set.show(path), "%v", errEscapes))
 		case isPolicyFile(d.Name()):
 			dirs[filepath.Dir(path)] = nil
+		case strings.HasSuffix(d.Name(), "_test.cue") && !ignored(d.Name()):
+			findings = append(findings, diag.Finding{
+				Rule: "policy/unread-test", Severity: diag.Warning, Range: diag.At(diag.Pos{File: set.show(path)}),
+				Message: "CUE leaves a file of that name out of its package, so that no test in it runs; rename it, such as to tests.cue",
+			})
 		}
 		return nil
 	})

@@ -147,9 +147,7 @@ func TestBadInput(t *testing.T) {
 				for _, name := range []string{"_draft.cue", ".hidden.cue", "x.yaml", "_drafts/a.cue", ".git/a.cue"} {
 					write(t, filepath.Join(dir, "placement", name), []byte("broken: ["))
 				}
-				for _, name := range []string{"x_tool.cue", "x_test.cue"} {
-					write(t, filepath.Join(dir, "placement", name), []byte("package placement\nnot_a: \"policy\"\n"))
-				}
+				write(t, filepath.Join(dir, "placement/x_tool.cue"), []byte("package placement\nnot_a: \"policy\"\n"))
 			},
 		},
 	} {
@@ -261,5 +259,17 @@ func TestNamedTwice(t *testing.T) {
 		if len(findings) > 0 || len(p.Policies) != 2 {
 			t.Errorf("%q: got %v, %v", paths, p, findings)
 		}
+	}
+}
+
+// TestTestThatIsNotRead holds that a file whose tests would never run is a finding.
+func TestTestThatIsNotRead(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "placement/a.cue"), document("a"))
+	write(t, filepath.Join(dir, "placement/x_test.cue"), []byte("package placement\ntests: t: expect: noFindings: true\n"))
+	p, findings := load.Evaluate(t.Context(), load.Options{Dir: dir, Paths: []string{"placement"}})
+	if p == nil || len(findings) != 1 || findings[0].Rule != "policy/unread-test" || findings[0].Range.Start.File != "placement/x_test.cue" {
+		t.Errorf("%v", findings)
 	}
 }

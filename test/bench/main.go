@@ -157,6 +157,13 @@ func run(ctx context.Context, args []string) (err error) {
 		}
 		rows = append(rows, lints...)
 	}
+	if len(args) == 0 || slices.ContainsFunc(args, func(word string) bool { return strings.HasPrefix(reviewName, word) }) {
+		reviews, err := reviewRows(ctx, dir, plugin)
+		if err != nil {
+			return err
+		}
+		rows = append(rows, reviews...)
+	}
 	tests, err := testRows(dir, plugin)
 	if err != nil {
 		return err

@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,6 +21,7 @@ import (
 	"github.com/kubectl-sched/kubectl-sched/policy"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 	"github.com/kubectl-sched/kubectl-sched/policy/load"
+	"github.com/kubectl-sched/kubectl-sched/test/golden"
 )
 
 // charts holds whole renderings of the kinds of charts that people install, and
@@ -57,14 +56,14 @@ func TestChartsInPlace(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			copyFiles(t, filepath.Dir(placement), dir)
-			before := readAll(t, dir)
+			before := golden.Files(t, dir, ".yaml")
 			args := []string{"compile", "-p", placement, "-R", "-f", dir, "--in-place"}
 
 			code, _, stderr := runCharts(t, args...)
 			if code != 0 {
 				t.Fatalf("exit code %d\n%s", code, stderr)
 			}
-			after := readAll(t, dir)
+			after := golden.Files(t, dir, ".yaml")
 			changed := 0
 			for name, text := range before {
 				changed += checkNoise(t, name, text, after[name])
@@ -86,7 +85,7 @@ func TestChartsInPlace(t *testing.T) {
 			if code, _, stderr := runCharts(t, "compile", "-p", none, "-R", "-f", dir, "-i"); code != 0 {
 				t.Fatalf("without policies: exit code %d\n%s", code, stderr)
 			}
-			if d := cmp.Diff(before, readAll(t, dir)); d != "" {
+			if d := cmp.Diff(before, golden.Files(t, dir, ".yaml")); d != "" {
 				t.Errorf("without policies (-before +after):\n%s", d)
 			}
 		})
@@ -246,7 +245,7 @@ func resync(a, b []string) (int, int) {
 
 func copyFiles(t *testing.T, from, to string) {
 	t.Helper()
-	for name, text := range readAll(t, from) {
+	for name, text := range golden.Files(t, from, ".yaml") {
 		path := filepath.Join(to, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
@@ -255,23 +254,4 @@ func copyFiles(t *testing.T, from, to string) {
 			t.Fatal(err)
 		}
 	}
-}
-
-// readAll returns the manifests below a folder.
-func readAll(t *testing.T, dir string) map[string]string {
-	t.Helper()
-	files := map[string]string{}
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || filepath.Ext(path) != ".yaml" {
-			return err
-		}
-		text, err := os.ReadFile(path)
-		rel, relErr := filepath.Rel(dir, path)
-		files[rel] = string(text)
-		return errors.Join(err, relErr)
-	})
-	if err != nil {
-		t.Fatal(fmt.Errorf("read %s: %w", dir, err))
-	}
-	return files
 }

@@ -91,11 +91,15 @@ func (a *app) deliver(code int) int {
 
 func (a *app) deliverTo(s findingsSink) error {
 	findings := a.findings.Sort()
+	options := a.reportOptions(a.ErrOut)
+	options.Ignored = a.ignored
 	if s.file == "" {
-		return report.Findings(a.ErrOut, s.format, findings, a.reportOptions(a.ErrOut))
+		return report.Findings(a.ErrOut, s.format, findings, options)
 	}
 	var b bytes.Buffer
-	if err := report.Findings(&b, s.format, findings, a.reportOptions(&b)); err != nil {
+	options = a.reportOptions(&b)
+	options.Ignored = a.ignored
+	if err := report.Findings(&b, s.format, findings, options); err != nil {
 		return err
 	}
 	// A device or a pipe is written to; a file is replaced.

@@ -180,7 +180,10 @@ func (o *lintOptions) report(plans []clusterPlan, found triaged) error {
 		}
 	}
 	o.app.findings = append(o.app.findings, found.findings...)
-	if err := report.Findings(o.app.Out, o.format, found.findings, o.app.reportOptions(o.app.Out)); err != nil {
+	o.app.ignored = append(o.app.ignored, found.ignored...)
+	options := o.app.reportOptions(o.app.Out)
+	options.Ignored = found.ignored
+	if err := report.Findings(o.app.Out, o.format, found.findings, options); err != nil {
 		return err
 	}
 	said := found.said()

@@ -25,9 +25,14 @@ type triageFlags struct {
 }
 
 func (f *triageFlags) addTo(flags *pflag.FlagSet) {
+	f.addReading(flags)
+	flags.StringVar(&f.writeBaseline, "write-baseline", "", "Write all findings that there are to this file, as known from now on")
+}
+
+// addReading adds the flags of commands that write no baseline.
+func (f *triageFlags) addReading(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&f.severity, "severity", nil, "`RULE=SEVERITY` for the findings of a rule: error, warning, info or off; also in "+settings.FileName)
 	flags.StringVar(&f.baseline, "baseline", "", "File with the findings that are known and not reported again; also in "+settings.FileName)
-	flags.StringVar(&f.writeBaseline, "write-baseline", "", "Write all findings that there are to this file, as known from now on")
 }
 
 // triage is what becomes of findings. It is in the order in which it is done: what is
@@ -44,8 +49,9 @@ type triage struct {
 
 // triaged is what is left of findings, and how many are not.
 type triaged struct {
-	findings       diag.Findings
-	ignored, known int
+	findings diag.Findings
+	ignored  []diag.Ignored
+	known    int
 }
 
 func (f *triageFlags) validate() error {
@@ -123,6 +129,7 @@ func (t *triage) sort(ctx context.Context, p *pipeline, findings diag.Findings) 
 	ran := p.ran()
 	left, ignored := suppress.Apply(findings, ignores, suppress.Rules{Known: knownRules(), Fatal: t.fatal, Ran: ran})
 	left = t.settings.Apply(append(left, problems...), t.fatal)
+	ignored = t.settled(ignored)
 	out := triaged{findings: left, ignored: ignored}
 	o := t.app.reportOptions(t.app.Out)
 	prints := fingerprint.Of(left, fingerprint.Sources{Name: o.Name, Read: o.Source})
@@ -141,6 +148,19 @@ func (t *triage) sort(ctx context.Context, p *pipeline, findings diag.Findings) 
 		out.findings = append(open, stay...).Sort()
 	}
 	return out, nil
+}
+
+// settled returns the ignored findings as severe as the settings have them, without those
+// of rules that are off.
+func (t *triage) settled(ignored []diag.Ignored) []diag.Ignored {
+	var out []diag.Ignored
+	for _, i := range ignored {
+		for _, f := range t.settings.Apply(diag.Findings{i.Finding}, t.fatal) {
+			i.Finding = f
+			out = append(out, i)
+		}
+	}
+	return out
 }
 
 // split divides findings, with their prints, from those that are fatal, which no
@@ -206,10 +226,10 @@ func (p *pipeline) ran() func(rule string) bool {
 // said is how many findings are not shown, and why; empty for none.
 func (t triaged) said() string {
 	switch {
-	case t.ignored > 0 && t.known > 0:
-		return fmt.Sprintf("%d ignored, %d in the baseline", t.ignored, t.known)
-	case t.ignored > 0:
-		return fmt.Sprintf("%d ignored", t.ignored)
+	case len(t.ignored) > 0 && t.known > 0:
+		return fmt.Sprintf("%d ignored, %d in the baseline", len(t.ignored), t.known)
+	case len(t.ignored) > 0:
+		return fmt.Sprintf("%d ignored", len(t.ignored))
 	case t.known > 0:
 		return fmt.Sprintf("%d in the baseline", t.known)
 	}

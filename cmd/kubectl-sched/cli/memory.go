@@ -2,6 +2,8 @@ package cli
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"runtime/debug"
 
 	"github.com/kubectl-sched/kubectl-sched/internal/cluster"
@@ -26,8 +28,24 @@ func makeRoomForCluster() {
 
 // readSnapshot reads the file, and makes room for what is in it.
 func readSnapshot(file string) (*snapshot.Snapshot, error) {
+	return readSnapshotOf(file, snapshot.Limits{})
+}
+
+// readSnapshotOf reads the file, which may be of a stranger. As it lies there it may
+// have no more bytes than unpacked.
+func readSnapshotOf(file string, limits snapshot.Limits) (*snapshot.Snapshot, error) {
 	makeRoomForCluster()
-	return snapshot.ReadFile(file, snapshot.ReadOptions{})
+	if limits.Bytes > 0 {
+		switch info, err := os.Stat(file); {
+		case err != nil:
+			return nil, err
+		case !info.Mode().IsRegular():
+			return nil, fmt.Errorf("read snapshot %s: it is no file", file)
+		case info.Size() > limits.Bytes:
+			return nil, fmt.Errorf("read snapshot %s: it has %d bytes, and may have %d; allow more with --max-snapshot-size", file, info.Size(), limits.Bytes)
+		}
+	}
+	return snapshot.ReadFile(file, snapshot.ReadOptions{Limits: limits})
 }
 
 // takeSnapshot takes one of the cluster of that name, with a bar on a terminal, and

@@ -8,8 +8,10 @@ import (
 	"io"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/kubectl-sched/kubectl-sched/internal/report"
 	"github.com/kubectl-sched/kubectl-sched/internal/review"
@@ -21,10 +23,14 @@ type reviewFlags struct {
 	policyFlags
 	manifestFlags
 	surfaceFlag
+	triageFlags
+	ownNames
 	base, head string
 	cluster    string
 	namespace  string
 	snapshots  []string
+	maxAge     time.Duration
+	maxBytes   string
 	seed       uint64
 	failOn     []string
 	outputs    []string
@@ -46,7 +52,8 @@ func newReviewCommand(a *app) *cobra.Command {
 			"The base is, unless --base says otherwise, the commit at which the head left the main branch, and\n" +
 			"the head the working tree as it is, with what is not committed. Revisions are read with git's\n" +
 			"plumbing into a temporary folder: nothing is checked out, fetched or run. Lint settings and the\n" +
-			"baseline are those of the base, so that a change cannot silence what is said of it.\n\n" +
+			"baseline are those of the base, so that a change cannot silence what is said of it, and a\n" +
+			"finding that only the head says is to be ignored is listed as such.\n\n" +
 			"The exit code is 0, also where something changes; 1 where --fail-on is met, and above 1 if either\n" +
 			"side could not be read, or the head does not compile. docs/review.md has more, and workflows\n" +
 			"for pull requests of strangers.",
@@ -71,8 +78,12 @@ func newReviewCommand(a *app) *cobra.Command {
 	flags.StringVar(&f.cluster, "cluster", "", "Cluster of the policies' clusters block to review, or \"all\"")
 	flags.StringVarP(&f.namespace, "namespace", "n", "", "Namespace of manifests that name none")
 	flags.StringArrayVar(&f.snapshots, "snapshot", nil, "`[CLUSTER=]FILE` that \"kubectl sched snapshot\" wrote; several times for several clusters")
+	flags.DurationVar(&f.maxAge, "max-snapshot-age", 0, "Refuse a snapshot that is older than this; 0 takes any")
+	flags.StringVar(&f.maxBytes, "max-snapshot-size", defaultMaxSnapshot, "How large a snapshot may be, unpacked")
+	f.ownNames.addTo(flags)
+	f.triageFlags.addReading(flags)
 	flags.Uint64Var(&f.seed, "seed", 1, "What decides between nodes that are equal in everything")
-	flags.StringSliceVar(&f.failOn, "fail-on", nil, "`CONDITION`s under which the exit code is 1: pending, needs-nodes, moved, restarts, each also as moved>N or moved>N%, skew>N, findings=error")
+	flags.StringSliceVar(&f.failOn, "fail-on", nil, "`CONDITION`s under which the exit code is 1: pending, needs-nodes, moved, restarts, each also as moved>N or moved>N%, skew>N, findings=error, ignored")
 	flags.StringArrayVarP(&f.outputs, "output", "o", []string{"text"}, "`FORMAT[=FILE]`: "+strings.Join(reviewFormats(), ", ")+"; may be given several times")
 	completeValues(cmd, "output", reviewFormats())
 	return cmd
@@ -86,6 +97,9 @@ func reviewFormats() []string {
 	return names
 }
 
+// defaultMaxSnapshot is what --max-snapshot-size is if nothing is said.
+var defaultMaxSnapshot = resource.NewQuantity(1<<30, resource.BinarySI).String()
+
 type reviewOptions struct {
 	app        *app
 	flags      *reviewFlags
@@ -93,6 +107,10 @@ type reviewOptions struct {
 	manifests  manifestOptions
 	conditions []review.Condition
 	sinks      []findingsSink
+	maxBytes   int64
+	// said returns a text with the owner's names in the place of a snapshot's words; nil
+	// for none.
+	said func(string) string
 }
 
 func (f *reviewFlags) toOptions(a *app) (*reviewOptions, error) {
@@ -105,6 +123,9 @@ func (f *reviewFlags) toOptions(a *app) (*reviewOptions, error) {
 		return nil, err
 	}
 	if _, err := f.surfaceFlag.toOptions(); err != nil {
+		return nil, err
+	}
+	if o.maxBytes, err = bytesFlag("max-snapshot-size", f.maxBytes); err != nil {
 		return nil, err
 	}
 	for _, text := range f.failOn {
@@ -140,6 +161,10 @@ func (o *reviewOptions) Validate() error {
 	switch {
 	case readsStdin(o.manifests.input.Files):
 		return errors.New("standard input has no revisions; give files of the repository")
+	case len(o.flags.snapshots) == 0 && o.flags.maxAge != 0:
+		return errors.New("--max-snapshot-age needs --snapshot")
+	case len(o.flags.snapshots) == 0 && o.flags.namesFile != "":
+		return errors.New("--names needs --snapshot")
 	case len(o.flags.snapshots) == 0 && !o.manifests.given():
 		return errors.New("there is nothing that the policies could act on: give manifests (-f, -k), --snapshot, or both")
 	}
@@ -160,10 +185,12 @@ func (o *reviewOptions) Run(ctx context.Context) (err error) {
 	options := head.app.reportOptions(o.app.Out)
 	// The reader stands here, wherever the files of the head are.
 	options.Dir, options.Repository = head.root, head.root
+	options.Names, options.Ignored = o.said, r.Ignored
 	if err := o.write(r, options); err != nil {
 		return err
 	}
 	o.app.findings = append(o.app.findings, r.Findings...)
+	o.app.ignored = append(o.app.ignored, r.Ignored...)
 	if broken {
 		return exitError{code: exitFailure}
 	}
@@ -263,7 +290,10 @@ func (o *reviewOptions) sides(ctx context.Context) (base, head *side, done func(
 		return nil, nil, nil, err
 	}
 	if o.flags.head == "" {
-		head, err = o.side("the working tree", repository.Root, within, repository.Root)
+		if head, err = o.side("the working tree", repository.Root, within, repository.Root); err == nil {
+			head.inPlace = true
+			head.refused, err = repository.Outward(revision.DefaultLimits)
+		}
 	} else if commit, err = repository.Commit(ctx, o.flags.head); err == nil {
 		head, err = tree(o.flags.head, commit)
 	}

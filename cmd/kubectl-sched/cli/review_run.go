@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
 	policyv1 "k8s.io/api/policy/v1"
 
 	"github.com/kubectl-sched/kubectl-sched/internal/cluster/facts"
@@ -149,9 +150,19 @@ func (o *reviewOptions) readSnapshots(clusters []string) (map[string]*snapshot.S
 		if out[cluster] != nil {
 			return nil, usageError{fmt.Errorf("--snapshot %s: there is one of that cluster already", said)}
 		}
-		s, err := readSnapshot(file)
+		s, err := readSnapshotOf(file, snapshot.Limits{Bytes: o.maxBytes, Text: min(o.maxBytes, maxSnapshotText)})
 		if err != nil {
 			return nil, err
+		}
+		if err := s.CheckAge(o.app.now(), o.flags.maxAge); err != nil {
+			return nil, err
+		}
+		if o.flags.namesFile != "" {
+			_, options, err := o.flags.of(o.app, s)
+			if err != nil {
+				return nil, err
+			}
+			o.said = options.Names
 		}
 		out[cluster] = s
 	}
@@ -161,14 +172,15 @@ func (o *reviewOptions) readSnapshots(clusters []string) (map[string]*snapshot.S
 // findings fills in the findings that the base does not have. What becomes of findings
 // is said by the settings of the base.
 func (o *reviewOptions) findings(ctx context.Context, r *review.Review, base, head *side) error {
-	triage, problems, err := (&triageFlags{}).toOptions(base.app)
+	triage, problems, err := o.flags.triageFlags.toOptions(base.app)
 	if err != nil {
-		return err
+		return usageError{err}
 	}
 	base.findings = append(base.findings, problems...)
-	var lists [2]diag.Findings
-	var prints [2][]fingerprint.Print
+	var lists, hidden [2]diag.Findings
+	var prints, hiddenPrints [2][]fingerprint.Print
 	var names func(string) string
+	var ignored []diag.Ignored
 	for i, s := range []*side{base, head} {
 		p := s.pipeline
 		p.complete = !s.broken()
@@ -183,24 +195,54 @@ func (o *reviewOptions) findings(ctx context.Context, r *review.Review, base, he
 		}
 		options := s.app.reportOptions(o.app.Out)
 		lists[i] = slices.DeleteFunc(found.findings, func(f diag.Finding) bool { return f.Rule == baseline.Gone })
-		prints[i], names = fingerprint.Of(lists[i], fingerprint.Sources{Name: options.Name, Read: options.Source}), options.Name
+		sources := fingerprint.Sources{Name: options.Name, Read: options.Source}
+		prints[i], names = fingerprint.Of(lists[i], sources), options.Name
+		for _, f := range found.ignored {
+			hidden[i] = append(hidden[i], f.Finding)
+		}
+		hiddenPrints[i], ignored = fingerprint.Of(hidden[i], sources), found.ignored
 	}
 	known := baseline.New(lists[0], prints[0], names)
 	var old int
 	r.Findings, old = known.Apply(lists[1], prints[1], func(baseline.Entry) bool { return false })
-	r.Mended = len(lists[0]) - old
+	// What is ignored now is not mended.
+	_, still := baseline.New(lists[0], prints[0], names).Apply(slices.Concat(lists[1], hidden[1]), slices.Concat(prints[1], hiddenPrints[1]), func(baseline.Entry) bool { return false })
+	r.Mended = len(lists[0]) - max(old, still)
+	fresh, _ := baseline.New(hidden[0], hiddenPrints[0], names).Apply(hidden[1], hiddenPrints[1], func(baseline.Entry) bool { return false })
+	r.Ignored = newlyIgnored(ignored, fresh)
 	if head.broken() {
 		// What stops the head is said, whether or not it stopped the base too.
 		r.Findings = slices.DeleteFunc(lists[1], func(f diag.Finding) bool { return !fatal()(f) })
 	}
+	var said []*diag.Finding
 	for i := range r.Findings {
-		f := &r.Findings[i]
+		said = append(said, &r.Findings[i])
+	}
+	for i := range r.Ignored {
+		said = append(said, &r.Ignored[i].Finding)
+	}
+	for _, f := range said {
 		f.Message, f.Subject = head.strip(f.Message), head.strip(f.Subject)
 		for j := range f.Related {
 			f.Related[j].Message = head.strip(f.Related[j].Message)
 		}
 	}
 	return nil
+}
+
+// newlyIgnored returns those of the ignored findings that are among the fresh ones.
+func newlyIgnored(ignored []diag.Ignored, fresh diag.Findings) []diag.Ignored {
+	var out []diag.Ignored
+	for _, i := range ignored {
+		at := slices.IndexFunc(fresh, func(f diag.Finding) bool {
+			return f.Rule == i.Finding.Rule && f.Range == i.Finding.Range && f.Message == i.Finding.Message && f.Subject == i.Finding.Subject
+		})
+		if at >= 0 {
+			fresh = slices.Delete(fresh, at, at+1)
+			out = append(out, i)
+		}
+	}
+	return out
 }
 
 // section compares one cluster.
@@ -217,17 +259,31 @@ func (o *reviewOptions) section(ctx context.Context, base, head *side, b, h revi
 		out.Unknown = true
 		return out, nil
 	}
-	before, err := o.simulate(ctx, base, b, s, nil)
-	if err != nil {
-		return out, fmt.Errorf("%s: %w", base.name, err)
-	}
 	steps, left, err := goes(head, out.Workloads, s)
 	if err != nil {
 		return out, err
 	}
-	after, err := o.simulate(ctx, head, h, s, steps)
-	if err != nil {
-		return out, fmt.Errorf("%s: %w", head.name, err)
+	var before, after review.Simulated
+	both, ctx := errgroup.WithContext(ctx)
+	if len(s.Pods) > mostPodsAtOnce {
+		both.SetLimit(1)
+	}
+	both.Go(func() (err error) {
+		if before, err = o.simulate(ctx, base, b, s, nil, nil); err != nil {
+			return fmt.Errorf("%s: %w", base.name, err)
+		}
+		return nil
+	})
+	both.Go(func() (err error) {
+		bar := o.app.newSimulationBar()
+		defer bar.end()
+		if after, err = o.simulate(ctx, head, h, s, steps, bar.hear); err != nil {
+			return fmt.Errorf("%s: %w", head.name, err)
+		}
+		return nil
+	})
+	if err := both.Wait(); err != nil {
+		return out, err
 	}
 	out.Placement = review.Placements(before, after, places)
 	out.Placement.Assumptions = append(out.Placement.Assumptions, left...)
@@ -238,15 +294,20 @@ func (o *reviewOptions) section(ctx context.Context, base, head *side, b, h revi
 	return out, nil
 }
 
-// simulate has the snapshot become what the side says.
-func (o *reviewOptions) simulate(ctx context.Context, s *side, c review.Compilation, from *snapshot.Snapshot, steps []simulate.Step) (review.Simulated, error) {
+// What a review holds in memory: both sides at once, unless there are more pods, and
+// of a snapshot in YAML so many bytes.
+const (
+	mostPodsAtOnce  = 20_000
+	maxSnapshotText = 256 << 20
+)
+
+// simulate has the snapshot become what the side says, and tells hear how far that is.
+func (o *reviewOptions) simulate(ctx context.Context, s *side, c review.Compilation, from *snapshot.Snapshot, steps []simulate.Step, hear func(simulate.Progress)) (review.Simulated, error) {
 	pools := &poolMap{of: preview.Pools{}}
 	pools.read(s.placement, from)
-	bar := o.app.newSimulationBar()
 	result, findings, err := preview.Run(ctx, preview.Request{
-		Snapshot: from, Plan: c.Plan, Workloads: c.Workloads, Steps: steps, Pools: pools.elastic(from), Seed: o.flags.seed, Ties: true, Hear: bar.hear,
+		Snapshot: from, Plan: c.Plan, Workloads: c.Workloads, Steps: steps, Pools: pools.elastic(from), Seed: o.flags.seed, Ties: true, Hear: hear,
 	})
-	bar.end()
 	switch {
 	case err != nil:
 		return review.Simulated{}, err

@@ -26,7 +26,10 @@ type side struct {
 	// app is the program's, but that it stands in the folder of this side.
 	app      *app
 	pipeline *pipeline
-	// refused are the files of the revision that are not in the folder, and why.
+	// inPlace says that the files are those of the user's own folder, and not a copy
+	// that lacks what is refused.
+	inPlace bool
+	// refused are the files that are not to be read, and why.
 	refused map[string]string
 
 	placement *policy.Placement
@@ -40,7 +43,7 @@ type side struct {
 // repository the user stands, and repository its real folder.
 func (o *reviewOptions) side(name, root, within, repository string) (*side, error) {
 	a := *o.app
-	a.texts, a.objects, a.findings, a.sinks = texts{}, nil, nil, nil
+	a.texts, a.objects, a.findings, a.ignored, a.sinks = texts{}, nil, nil, nil, nil
 	a.getwd = func() (string, error) { return filepath.Join(root, within), nil }
 	s := &side{name: name, root: root, app: &a}
 	move := func(flag string, paths []string) ([]string, error) {
@@ -125,7 +128,11 @@ func (s *side) load(ctx context.Context) {
 	s.absent()
 	p := s.pipeline
 	s.refusals()
-	s.placement = &policy.Placement{}
+	s.placement, s.set = &policy.Placement{}, &workload.Set{}
+	if s.findings.HasErrors() && s.inPlace {
+		// What is refused is there all the same, and would be read.
+		p.policies.paths, p.manifests.input = nil, workload.Input{}
+	}
 	if len(p.policies.paths) > 0 {
 		placement, findings := p.loadPlacement(ctx)
 		s.findings = append(s.findings, findings...)
@@ -150,6 +157,9 @@ func (s *side) refusals() {
 		named = append(named, k)
 	}
 	for _, file := range slices.Sorted(maps.Keys(s.refused)) {
+		if s.inPlace && (s.pipeline.manifests.input.Kustomize != "" || slices.Contains(strings.Split(file, "/"), "cue.mod")) {
+			named = append(named, filepath.Join(s.root, filepath.FromSlash(file))) // it may be asked for from elsewhere
+		}
 		for _, n := range named {
 			if rel := s.rel(n); rel == "." || rel == file || strings.HasPrefix(file, rel+"/") || strings.HasPrefix(rel, file+"/") {
 				s.findings = append(s.findings, diag.Finding{

@@ -89,6 +89,8 @@ type app struct {
 	objects []suppress.Object
 	// findings are all that the command has given, for sinks.
 	findings diag.Findings
+	// ignored are findings that somebody has said are meant.
+	ignored []diag.Ignored
 	// sinks are where they go besides, or in place of, the text that people read.
 	sinks []findingsSink
 }

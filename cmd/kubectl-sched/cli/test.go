@@ -22,6 +22,7 @@ type testFlags struct {
 	output   string
 	watch    bool
 	coverage bool
+	least    int
 	verbose  bool
 	timeout  time.Duration
 }
@@ -39,7 +40,8 @@ func newTestCommand(a *app) *cobra.Command {
 			"An expectation that does not hold is shown at its line, with what happened instead and the lines\n" +
 			"of the policies behind it. A test that checks nothing, or names what is not there, is an error.\n\n" +
 			"The exit code is 0 if all tests pass, 1 if an expectation does not hold, and above 1 if a test\n" +
-			"could not be judged, or there is none to run.",
+			"could not be judged, or there is none to run. With --min-coverage it is 1 as well if the tests\n" +
+			"exercise fewer of the policies.",
 		Example: "  # Run the tests of the policies in ./placement\n" +
 			"  kubectl sched test\n\n" +
 			"  # Those about the web tier, each with its name\n" +
@@ -55,6 +57,7 @@ func newTestCommand(a *app) *cobra.Command {
 	flags.StringVarP(&f.output, "output", "o", "text", "Format: text, json or junit")
 	flags.BoolVar(&f.watch, "watch", false, "Run the tests again whenever a file changes that they are made of")
 	flags.BoolVar(&f.coverage, "coverage", false, "Say which policies no test exercises: those that select no workload of any test")
+	flags.IntVar(&f.least, "min-coverage", 0, "How many percent of the policies the tests must exercise; implies --coverage")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "Name every test, and what its outcome rests on")
 	flags.DurationVar(&f.timeout, "test-timeout", policytest.DefaultTimeout, "How long one test may take")
 	completeValues(cmd, "output", []string{"text", "json", "junit"})
@@ -68,6 +71,7 @@ type testOptions struct {
 	format   report.Format
 	watch    bool
 	coverage bool
+	least    int
 	verbose  bool
 	timeout  time.Duration
 }
@@ -81,7 +85,7 @@ func (f *testFlags) toOptions(a *app) (*testOptions, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &testOptions{app: a, policies: policies, format: format, watch: f.watch, coverage: f.coverage, verbose: f.verbose, timeout: f.timeout}
+	o := &testOptions{app: a, policies: policies, format: format, watch: f.watch, coverage: f.coverage || f.least > 0, least: f.least, verbose: f.verbose, timeout: f.timeout}
 	if f.run != "" {
 		if o.run, err = regexp.Compile(f.run); err != nil {
 			return nil, fmt.Errorf("--run: %w", err)
@@ -93,6 +97,10 @@ func (f *testFlags) toOptions(a *app) (*testOptions, error) {
 // Validate implements options.
 func (o *testOptions) Validate() error {
 	switch {
+	case o.least < 0 || o.least > 100:
+		return fmt.Errorf("--min-coverage must be between 0 and 100, not %d", o.least)
+	case o.least > 0 && o.run != nil:
+		return errors.New("--min-coverage is about all tests: leave out --run")
 	case o.timeout <= 0:
 		return fmt.Errorf("--test-timeout must be above 0, not %s", o.timeout)
 	case o.watch && o.format != report.Text:
@@ -143,7 +151,10 @@ func (o *testOptions) once(ctx context.Context) (*policy.Placement, error) {
 	}); err != nil {
 		return placement, err
 	}
-	return placement, testExit(results)
+	if err := testExit(results); err != nil {
+		return placement, err
+	}
+	return placement, o.enough(results)
 }
 
 // none says why there is no test to run: a run that checks nothing must not look as
@@ -153,6 +164,14 @@ func (o *testOptions) none(r *policytest.Report) error {
 		return fmt.Errorf("--run %q matches none of %s", o.run, count(r.Skipped, "test", "tests"))
 	}
 	return errors.New("there are no tests: write some in the section \"tests\" of the policies, such as in a file tests.cue beside them; docs/testing.md says how")
+}
+
+// enough returns an error if the tests exercise too few of the policies.
+func (o *testOptions) enough(r *policytest.Report) error {
+	if exercised := r.Policies - len(r.Untested); exercised*100 < o.least*r.Policies {
+		return exitError{code: exitFindings, err: fmt.Errorf("the tests exercise %d of %s, less than --min-coverage %d%%", exercised, count(r.Policies, "policy", "policies"), o.least)}
+	}
+	return nil
 }
 
 // testExit is 2 if a test could not be judged, 1 if one failed.

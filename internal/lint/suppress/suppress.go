@@ -56,9 +56,10 @@ type Rules struct {
 }
 
 // Apply returns the findings that no Ignore takes away, with those about the Ignores
-// themselves, sorted, and how many were taken away.
-func Apply(findings diag.Findings, ignores []Ignore, rules Rules) (left diag.Findings, ignored int) {
+// themselves, sorted, and those that were taken away.
+func Apply(findings diag.Findings, ignores []Ignore, rules Rules) (left diag.Findings, ignored []diag.Ignored) {
 	used, impossible := make([]bool, len(ignores)), make([]*diag.Finding, len(ignores))
+	last := -1 // the Ignore that hides what was asked for last
 	hide := func(f diag.Finding) bool {
 		hidden := false
 		for i, ignore := range ignores {
@@ -69,14 +70,15 @@ func Apply(findings diag.Findings, ignores []Ignore, rules Rules) (left diag.Fin
 			if rules.Fatal(f) {
 				impossible[i] = &f
 			} else {
-				hidden = true
+				hidden, last = true, i
 			}
 		}
 		return hidden
 	}
 	for _, f := range findings {
+		whole := f
 		if hide(f) || !keepSubjects(&f, hide) {
-			ignored++
+			ignored = append(ignored, diag.Ignored{Finding: whole, Reason: ignores[last].Reason, Range: ignores[last].Range})
 		} else {
 			left = append(left, f)
 		}
