@@ -115,8 +115,8 @@ func discover(o Options) (*folderSet, diag.Findings) {
 		if fs.HasErrors() {
 			continue
 		}
-		if dir == m.schemaDir {
-			continue // the schema itself is no document
+		if slices.Contains(m.shippedDirs, dir) {
+			continue // the schema and the catalog are no documents
 		}
 		f, fs := set.read(dir, m, dirs[dir])
 		findings = append(findings, fs...)
