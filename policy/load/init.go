@@ -38,7 +38,7 @@ func Init(dir string, o InitOptions) (written []string, err error) {
 	}
 	pkg := o.Package
 	if pkg == "" {
-		pkg = packageName(filepath.Base(abs))
+		pkg = PackageName(filepath.Base(abs))
 	}
 	if !packagePattern.MatchString(pkg) {
 		return nil, fmt.Errorf("init %s: %q cannot be the name of a package; use lower-case letters and digits, beginning with a letter", dir, pkg)
@@ -194,8 +194,8 @@ var (
 	notInPackage   = regexp.MustCompile(`[^a-z0-9_]+`)
 )
 
-// packageName makes a package's name of a folder's.
-func packageName(folder string) string {
+// PackageName makes a package's name of a folder's.
+func PackageName(folder string) string {
 	name := strings.Trim(notInPackage.ReplaceAllString(strings.ToLower(folder), "_"), "_0123456789")
 	if name == "" {
 		return "placement"

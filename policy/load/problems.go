@@ -433,7 +433,7 @@ func (s *shape) wrong(name string, e ast.Expr) string {
 			}
 		}
 	case token.TRUE, token.FALSE, token.INT, token.FLOAT:
-		if slices.Contains(s.kinds, "string") && len(s.allowed) == 0 {
+		if slices.Contains(s.kinds, "string") && (s.free || len(s.allowed) == 0) {
 			message += fmt.Sprintf("; write %q", text)
 		}
 	}
@@ -453,7 +453,7 @@ func (s *shape) fits(e ast.Expr) bool {
 				return false
 			}
 			word, err := strconv.Unquote(e.Value)
-			return err != nil || len(s.allowed) == 0 || slices.Contains(s.allowed, word)
+			return err != nil || s.free || len(s.allowed) == 0 || slices.Contains(s.allowed, word)
 		case token.INT:
 			return slices.Contains(s.kinds, "int")
 		case token.TRUE:

@@ -22,7 +22,8 @@ type shape struct {
 	elem    *shape // of a list
 	open    bool   // any field is allowed
 	kinds   []string
-	allowed []string // the strings that are allowed, if not all are
+	allowed []string // the strings that are written out
+	free    bool     // whether other strings than these are allowed as well
 	message string   // the schema's own words for what would be right
 	about   string   // the comment of the definition, as one line
 	preset  string   // the value that is marked as the default, as CUE
@@ -141,25 +142,26 @@ func (b *shapeBuilder) add(s *shape, e ast.Expr) {
 		switch {
 		case e.Name == "#Name":
 			s.kind("string")
-			s.message = nameRule
+			s.message, s.free = nameRule, true
 		case strings.HasPrefix(e.Name, "#"):
 			s.merge(b.definition(e.Name))
 		default:
 			s.kind(e.Name)
+			s.free = s.free || e.Name == "string"
 		}
 	case *ast.SelectorExpr:
 		if other := b.foreign(e); other != nil {
 			s.merge(other)
 		} else if ref := reference(e); len(ref) == 2 && ref[1] == "#Name" {
 			s.kind("string")
-			s.message = nameRule
+			s.message, s.free = nameRule, true
 		}
 	case *ast.BasicLit:
 		switch e.Kind {
 		case token.STRING:
 			v, _ := strconv.Unquote(e.Value)
 			s.kind("string")
-			s.allowed = append(s.allowed, v)
+			s.allow(v)
 		case token.TRUE, token.FALSE:
 			s.kind(e.Value)
 		case token.INT:
@@ -169,6 +171,7 @@ func (b *shapeBuilder) add(s *shape, e ast.Expr) {
 		switch e.Op {
 		case token.MAT:
 			s.kind("string")
+			s.free = true
 		case token.MUL:
 			s.preset = source(e.X)
 			b.add(s, e.X)
@@ -260,6 +263,12 @@ func (s *shape) kind(k string) {
 	}
 }
 
+func (s *shape) allow(v string) {
+	if !slices.Contains(s.allowed, v) {
+		s.allowed = append(s.allowed, v)
+	}
+}
+
 func (s *shape) merge(o *shape) {
 	for _, k := range o.kinds {
 		s.kind(k)
@@ -277,7 +286,10 @@ func (s *shape) merge(o *shape) {
 		s.elem = o.elem
 	}
 	s.open = s.open || o.open
-	s.allowed = append(s.allowed, o.allowed...)
+	s.free = s.free || o.free
+	for _, v := range o.allowed {
+		s.allow(v)
+	}
 	if s.message == "" {
 		s.message = o.message
 	}
@@ -325,7 +337,7 @@ func (s *shape) String() string {
 	for _, k := range s.kinds {
 		switch k {
 		case "string":
-			if len(s.allowed) == 0 {
+			if len(s.allowed) == 0 || s.free {
 				ways = append(ways, "a string")
 				continue
 			}
