@@ -84,6 +84,10 @@ func keyPath(key string) (names []string, err error) {
 // description goes.
 func typeAt(p load.Field, path []string) string {
 	for _, name := range path {
+		if values, ok := strings.CutPrefix(p.Type, "a map, each value "); ok {
+			p = load.Field{Type: values}
+			continue
+		}
 		i := slices.IndexFunc(p.Fields, func(f load.Field) bool { return f.Path[strings.LastIndexByte(f.Path, '.')+1:] == name })
 		if i < 0 {
 			return ""
@@ -101,7 +105,7 @@ func literal(value, kind string) (string, error) {
 	if err != nil && begins {
 		return "", err
 	}
-	if err == nil && (begins || plain(expr) && kind != "a string" && kind != "a list of strings") {
+	if err == nil && (begins || plain(expr) && !textual(kind)) {
 		text, err := format.Node(expr, format.Simplify())
 		return string(text), err
 	}
@@ -113,6 +117,11 @@ func literal(value, kind string) (string, error) {
 		return "[" + strings.Join(items, ", ") + "]", nil
 	}
 	return strconv.Quote(value), nil
+}
+
+// textual reports whether values of that kind are texts, whatever they look like.
+func textual(kind string) bool {
+	return strings.Contains(kind, "string") && !strings.Contains(kind, "number")
 }
 
 // plain reports whether an expression is a number, a bool or null.
