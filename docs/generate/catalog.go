@@ -66,7 +66,7 @@ func entryPage(b *strings.Builder, c *load.Catalog, e *load.Entry) error {
 	for _, r := range e.Results {
 		fmt.Fprintf(b, "| `%s` | what comes of it, for `%s` |\n", r.Name, r.Section)
 	}
-	text, err := fs.ReadFile(c.Examples, e.Name+"/placement.cue")
+	text, err := fs.ReadFile(c.Examples, e.Name+"/"+load.ExampleFile)
 	if err != nil {
 		return err
 	}
@@ -85,19 +85,15 @@ func compiledExample(c *load.Catalog, e *load.Entry) (string, error) {
 		return "", err
 	}
 	defer os.RemoveAll(dir)
-	files, err := fs.Sub(c.Examples, e.Name)
+	folder, err := c.CopyExample(dir, e)
 	if err != nil {
-		return "", err
-	}
-	folder := filepath.Join(dir, e.Name)
-	if err := os.CopyFS(folder, files); err != nil {
 		return "", err
 	}
 	placement, findings := load.Evaluate(context.Background(), load.Options{Paths: []string{folder}})
 	if len(findings) > 0 {
 		return "", findings
 	}
-	set, findings := workload.Read(context.Background(), workload.Input{Files: []string{filepath.Join(folder, "manifests")}, Recursive: true}, workload.Options{})
+	set, findings := workload.Read(context.Background(), workload.Input{Files: []string{filepath.Join(folder, load.ExampleManifests)}, Recursive: true}, workload.Options{})
 	if len(findings) > 0 {
 		return "", findings
 	}

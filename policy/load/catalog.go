@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"cuelang.org/go/cue/ast"
@@ -25,11 +26,61 @@ type Catalog struct {
 	ImportPath string `json:"importPath"`
 	// Package is the name by which the document refers to it then.
 	Package string `json:"package"`
+	// Dir is the folder that it was read from; empty for the catalog of this build.
+	Dir string `json:"-"`
 	// Entries are sorted by name.
 	Entries []Entry `json:"entries"`
 	// Examples has a folder for each entry that has an example, named as the entry is:
 	// a document that uses it, tests, and workloads in the folder "manifests".
 	Examples fs.FS `json:"-"`
+
+	// files has the package at its top.
+	files fs.FS
+}
+
+// ExampleFile is the document of an example, and ExampleManifests the folder with the
+// workloads that it is for.
+const (
+	ExampleFile      = "placement.cue"
+	ExampleManifests = "manifests"
+)
+
+// CopyExample copies the example of an entry to a folder below dir, which it returns. It
+// can be evaluated there: where the catalog is not the one that is shipped, it is vendored
+// in a module that dir becomes.
+func (c *Catalog) CopyExample(dir string, e *Entry) (folder string, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("copy the example of %s: %w", e.Name, err)
+		}
+	}()
+	files, err := fs.Sub(c.Examples, e.Name)
+	if err != nil {
+		return "", err
+	}
+	folder = filepath.Join(dir, e.Name)
+	if err := os.CopyFS(folder, files); err != nil || c.Dir == "" {
+		return folder, err
+	}
+	module := "module: \"catalog.local@v0\"\nlanguage: version: " + strconv.Quote(policy.SchemaLanguage) + "\n"
+	if err := writeFile(filepath.Join(dir, moduleFileName), []byte(module), false); err != nil {
+		return "", err
+	}
+	importPath, _, _ := strings.Cut(c.ImportPath, ":")
+	names, err := fs.Glob(c.files, "*.cue")
+	if err != nil {
+		return "", err
+	}
+	for _, name := range names {
+		data, err := fs.ReadFile(c.files, name)
+		if err != nil {
+			return "", err
+		}
+		if err := writeFile(filepath.Join(dir, "cue.mod", "pkg", filepath.FromSlash(importPath), name), data, false); err != nil {
+			return "", err
+		}
+	}
+	return folder, nil
 }
 
 // Entry is one ready-made policy, with all that belongs to it.
@@ -93,7 +144,7 @@ func ReadCatalogFrom(dir string) (*Catalog, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the catalog %s: %s", dir, pathProblem(err))
 	}
-	c := &Catalog{Examples: os.DirFS(abs)}
+	c := &Catalog{Dir: dir, Examples: os.DirFS(abs)}
 	if err := c.read(root.FS(), dir); err != nil {
 		return nil, fmt.Errorf("read the catalog %s: %w", dir, err)
 	}
@@ -138,6 +189,7 @@ func importPathOf(dir string) (string, error) {
 
 // read reads the package at the top of files.
 func (c *Catalog) read(files fs.FS, dir string) error {
+	c.files = files
 	entries, err := fs.ReadDir(files, ".")
 	if err != nil {
 		return err

@@ -79,18 +79,11 @@ func documentedEntry(c *load.Catalog, e *load.Entry) report.CatalogEntry {
 	for _, r := range e.Results {
 		d.Results = append(d.Results, report.CatalogResult{Name: r.Name, Section: r.Section})
 	}
-	if text, err := fs.ReadFile(c.Examples, path.Join(e.Name, exampleFile)); err == nil {
+	if text, err := fs.ReadFile(c.Examples, path.Join(e.Name, load.ExampleFile)); err == nil {
 		d.Example = string(text)
 	}
 	return d
 }
-
-// exampleFile is the document that uses an entry, in the folder that is called like it;
-// exampleManifests has workloads that it is for.
-const (
-	exampleFile      = "placement.cue"
-	exampleManifests = "manifests"
-)
 
 type catalogListFlags struct {
 	catalogFlags
@@ -202,9 +195,9 @@ func (o *catalogShowOptions) Run(ctx context.Context) (err error) {
 	var plans []report.Plan
 	options := o.app.reportOptions(o.app.Out)
 	if entry.Example != "" && o.format == report.Text {
-		// The example is read as any document is: in a process of its own, from a folder.
-		dir, err := os.MkdirTemp("", "kubectl-sched-catalog-")
-		if err != nil {
+		// The example is read as any document is: from a folder.
+		var dir string
+		if dir, err = os.MkdirTemp("", "kubectl-sched-catalog-"); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
@@ -218,17 +211,14 @@ func (o *catalogShowOptions) Run(ctx context.Context) (err error) {
 	})
 }
 
-// compiled compiles the example in a folder to copy it to.
+// compiled compiles a copy of the example below dir; nil if there are no workloads
+// beside it.
 func (o *catalogShowOptions) compiled(ctx context.Context, dir string) ([]report.Plan, error) {
-	files, err := fs.Sub(o.catalog.Examples, o.entry.Name)
+	folder, err := o.catalog.CopyExample(dir, o.entry)
 	if err != nil {
 		return nil, err
 	}
-	folder := filepath.Join(dir, o.entry.Name)
-	if err := os.CopyFS(folder, files); err != nil {
-		return nil, fmt.Errorf("copy the example of %s: %w", o.entry.Name, err)
-	}
-	manifests := filepath.Join(folder, exampleManifests)
+	manifests := filepath.Join(folder, load.ExampleManifests)
 	if _, err := os.Stat(manifests); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -241,7 +231,9 @@ func (o *catalogShowOptions) compiled(ctx context.Context, dir string) ([]report
 		return nil, err
 	}
 	if findings.HasErrors() {
-		return nil, fmt.Errorf("compile the example of %s: %w", o.entry.Name, findings)
+		// The rest is worth showing all the same.
+		warn(o.app.ErrOut, "the example of %s cannot be compiled: %v", o.entry.Name, findings)
+		return nil, nil
 	}
 	list := make([]report.Plan, len(plans))
 	for i, c := range plans {

@@ -236,8 +236,8 @@ func (o *catalogUseOptions) judge(ctx context.Context, file string, taken *take.
 	known := map[string]bool{}
 	if _, err := os.Stat(folder); err != nil {
 		// There is no folder yet: it is judged as if it were elsewhere.
-		dir, err := os.MkdirTemp("", "kubectl-sched-catalog-")
-		if err != nil {
+		var dir string
+		if dir, err = os.MkdirTemp("", "kubectl-sched-catalog-"); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
@@ -303,8 +303,11 @@ func (o *catalogUseOptions) say(file string, taken *take.Taken) error {
 	for _, pool := range taken.Kept {
 		o.app.say(o.app.Out, "pool %q is there already, and is used as it is", pool)
 	}
+	if len(taken.Missing) > 0 {
+		fmt.Fprintln(o.app.Out, "\nTo fill in, an error until then:")
+	}
 	for _, p := range taken.Missing {
-		o.app.say(o.app.Out, "to fill in, and an error until then: %s (%s)", p.Path, strings.TrimPrefix(p.Doc, p.Path+" "))
+		o.app.say(o.app.Out, "  %s: %s", p.Path, strings.TrimPrefix(p.Doc, p.Path+" "))
 	}
 	if o.dryRun {
 		return nil

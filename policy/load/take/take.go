@@ -78,7 +78,7 @@ func Into(r Request) (*Taken, error) {
 		return nil, err
 	}
 	imported := doc.importName(r.Catalog)
-	fmt.Fprintf(&b, "// \"kubectl sched catalog show %s\" says what this is for.\n", r.Entry.Name)
+	fmt.Fprintf(&b, "// %s\n", r.comment())
 	fmt.Fprintf(&b, "%s: %s.%s", field, imported, r.Entry.Definition)
 	if lines := r.parameters(settings, out); len(lines) > 0 {
 		fmt.Fprintf(&b, " & {\n%s\n}", strings.Join(lines, "\n"))
@@ -90,10 +90,18 @@ func Into(r Request) (*Taken, error) {
 	if out.Text, err = doc.with(r, imported, b.String()); err != nil {
 		return nil, err
 	}
-	at := bytes.LastIndex(out.Text, []byte("\n// \"kubectl sched catalog show"))
+	at := bytes.LastIndex(out.Text, []byte("\n// "+r.comment()))
 	out.First = bytes.Count(out.Text[:at+1], []byte("\n")) + 1
 	out.Last = bytes.Count(out.Text, []byte("\n"))
 	return out, nil
+}
+
+// comment says where a reader of the lines finds what they are for.
+func (r Request) comment() string {
+	if r.Catalog.Dir == "" {
+		return fmt.Sprintf("\"kubectl sched catalog show %s\" says what this is for.", r.Entry.Name)
+	}
+	return fmt.Sprintf("What %s is for is said in %s.", r.Entry.Definition, r.Catalog.ImportPath)
 }
 
 // placeholder stands for the value of a parameter that has none yet.
