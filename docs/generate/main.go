@@ -32,6 +32,7 @@ func pages() []page {
 		{"kinds.md", kinds},
 		{"commands.md", commands},
 		{"findings.md", findings},
+		{"catalog.md", catalogPage},
 	}
 }
 

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -152,7 +153,7 @@ func (d described) unknown(name string) error {
 func (d described) field(deep bool) Field {
 	f := Field{
 		Path: strings.Join(d.path, "."), Doc: d.documentation(), Type: d.typeName(),
-		Default: defaultIn(d.doc), Required: d.required, Allowed: d.message,
+		Default: cmp.Or(d.preset, defaultIn(d.doc)), Required: d.required, Allowed: d.message,
 	}
 	if !deep {
 		return f

@@ -29,6 +29,7 @@ type folderSet struct {
 	params  map[string][]byte     // what folders set for those above them, by the topmost directory
 	display map[string]string     // absolute file or folder → as shown
 	sources map[string]*cueSource // by absolute file name
+	replace map[string][]byte     // texts in the place of files, by absolute file name
 }
 
 // given is one path that the user named.
@@ -69,12 +70,19 @@ func discover(o Options) (*folderSet, diag.Findings) {
 		modules: map[string]*cueModule{},
 		display: map[string]string{},
 		sources: map[string]*cueSource{},
+		replace: map[string][]byte{},
 	}
 	base, err := filepath.Abs(cmp.Or(o.Dir, "."))
 	if err != nil {
 		return set, diag.Findings{inputError("input/path", o.Dir, "the working directory cannot be told: %v", err)}
 	}
 	set.opts.Dir = base
+	for name, text := range o.Replace {
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(base, name)
+		}
+		set.replace[filepath.Clean(name)] = text
+	}
 
 	var findings diag.Findings
 	dirs := map[string][]string{} // directory → the files named in it, nil for all
@@ -115,8 +123,8 @@ func discover(o Options) (*folderSet, diag.Findings) {
 		if fs.HasErrors() {
 			continue
 		}
-		if dir == m.schemaDir {
-			continue // the schema itself is no document
+		if slices.Contains(m.shippedDirs, dir) {
+			continue // the schema and the catalog are no documents
 		}
 		f, fs := set.read(dir, m, dirs[dir])
 		findings = append(findings, fs...)
@@ -164,6 +172,11 @@ func (set *folderSet) walk(g given, dirs map[string][]string) (findings diag.Fin
 		}
 		return nil
 	})
+	for file := range set.replace {
+		if filepath.Dir(file) == g.abs {
+			dirs[g.abs] = nil // it may be the first file there
+		}
+	}
 	if err != nil {
 		findings = append(findings, inputError("input/unreadable", g.shown, "%s", pathProblem(err)))
 	}
@@ -199,6 +212,11 @@ func (set *folderSet) read(dir string, m *cueModule, names []string) (*folder, d
 		for _, e := range entries {
 			if !e.IsDir() && isPolicyFile(e.Name()) {
 				names = append(names, e.Name())
+			}
+		}
+		for file := range set.replace {
+			if filepath.Dir(file) == dir && isPolicyFile(filepath.Base(file)) {
+				names = append(names, filepath.Base(file))
 			}
 		}
 	}
@@ -247,7 +265,11 @@ func (set *folderSet) source(file string, m *cueModule) (*cueSource, diag.Findin
 		return s, nil
 	}
 	s := &cueSource{file: file, display: set.show(file)}
-	data, err := m.readFile(file)
+	data, replaced := set.replace[file]
+	var err error
+	if !replaced {
+		data, err = m.readFile(file)
+	}
 	if err != nil {
 		return nil, diag.Findings{inputError(ruleOfRead(err), s.display, "%s", pathProblem(err))}
 	}

@@ -79,8 +79,8 @@ func (ev *evaluation) unknownField(o *object, path []string, label string, paren
 		return f
 	}
 	where := ""
-	if len(path) > 2 {
-		where = " in " + dottedQuote(path[2:])
+	if inside := inObject(path); len(inside) > 0 {
+		where = " in " + dottedQuote(inside)
 	}
 	f.Message = fmt.Sprintf("unknown field %q%s", label, where)
 	if parent == nil {

@@ -96,6 +96,8 @@ type evaluation struct {
 	shapes *shape
 	index  *index
 	value  cue.Value
+	// uses are the entries of catalogs that the package uses, by the fields that do.
+	uses map[string]*use
 }
 
 // evaluateFolder evaluates one folder's package.
@@ -122,6 +124,9 @@ func evaluateFolder(set *folderSet, f *folder, shapes *shape) (r *result) {
 		return r
 	}
 	ev.value = cuecontext.New().BuildInstance(inst)
+	ev.uses = ev.findUses(inst)
+	r.findings = append(r.findings, ev.checkUses()...)
+	r.findings = append(r.findings, ev.uncheckedUses(inst)...)
 	if err := ev.value.Err(); err != nil {
 		fs := ev.buildFindings(err)
 		r.findings = append(r.findings, fs...)
@@ -327,8 +332,14 @@ func (ev *evaluation) object(s section, name string, v cue.Value) *object {
 	sh := ev.shapes.child(string(s)).child(name)
 	o.findings = append(o.findings, ev.unknownFields(o, path, certain(certain([]*node{ev.index.root}, string(s)), name), sh)...)
 	if err := v.Validate(cue.Concrete(true), cue.Final()); err != nil {
-		o.findings = append(o.findings, ev.objectFindings(o, v, sh, err)...)
+		o.findings = append(o.findings, ev.objectFindings(o, path, v, sh, err)...)
 		o.findings = dedupe(o.findings)
+		if fs := ev.noResult(o, nodes); len(fs) > 0 {
+			o.findings = fs
+		}
+		if ev.usesBroken(nodes) {
+			o.findings = nil // said at the parameters
+		}
 	} else if !o.findings.HasErrors() {
 		if o.json, err = v.MarshalJSON(); err != nil {
 			o.json = nil

@@ -320,7 +320,11 @@ func (ix *index) resolve(ref []string, references int) []*node {
 		nodes = append(nodes, n)
 	}
 	for _, label := range ref[1:] {
-		nodes = ix.step(nodes, label, references)
+		next := ix.step(nodes, label, references)
+		if len(next) == 0 && strings.HasPrefix(label, "#") {
+			continue // what comes of a catalog's entry is made of the parameters beside it
+		}
+		nodes = next
 	}
 	return nodes
 }

@@ -19,7 +19,7 @@ type InitOptions struct {
 	// Package is the name of the CUE package; empty means that the folder's
 	// name makes one.
 	Package string
-	// Vendor puts a copy of the schema beside the policies, so that plain CUE
+	// Vendor puts a copy of the schema and the catalog beside the policies, so that plain CUE
 	// and editors find it without a registry.
 	Vendor bool
 }
@@ -29,7 +29,7 @@ const starterName = "placement.cue"
 
 // Init makes a folder for policies: a starter document with the typed patterns,
 // and, unless the folder lies in a CUE module already, a cue.mod. With Vendor,
-// the module gets a copy of the schema. It returns the files that it wrote, and
+// the module gets a copy of the schema and the catalog. It returns the files that it wrote, and
 // it overwrites none: if any is there already, nothing is written.
 func Init(dir string, o InitOptions) (written []string, err error) {
 	abs, err := filepath.Abs(dir)
@@ -38,7 +38,7 @@ func Init(dir string, o InitOptions) (written []string, err error) {
 	}
 	pkg := o.Package
 	if pkg == "" {
-		pkg = packageName(filepath.Base(abs))
+		pkg = PackageName(filepath.Base(abs))
 	}
 	if !packagePattern.MatchString(pkg) {
 		return nil, fmt.Errorf("init %s: %q cannot be the name of a package; use lower-case letters and digits, beginning with a letter", dir, pkg)
@@ -82,10 +82,10 @@ func Init(dir string, o InitOptions) (written []string, err error) {
 	return written, nil
 }
 
-// Vendor puts the schema of this build into the CUE module that dir is in, or
-// renews the copy that is there. It returns the files that it wrote; none means
-// that the copy was current. It is an error if dir is in no module, or if the
-// copy has files that the schema does not have.
+// Vendor puts the schema and the catalog of this build into the CUE module that dir is
+// in, or renews the copies that are there. It returns the files that it wrote; none means
+// that the copy was current. It is an error if dir is in no module, or if a
+// copy has files that they do not have.
 func Vendor(dir string) (written []string, err error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -101,16 +101,18 @@ func Vendor(dir string) (written []string, err error) {
 	}
 	known := map[string]bool{}
 	for _, f := range files {
-		known[filepath.Base(f.name)] = true
+		known[f.name] = true
 	}
-	target := filepath.Dir(files[0].name)
-	entries, err := os.ReadDir(target)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("vendor the schema: %w", err)
-	}
-	for _, e := range entries {
-		if isPolicyFile(e.Name()) && !known[e.Name()] {
-			return nil, fmt.Errorf("vendor the schema: %s is no file of the schema; move it away", shownBelow(abs, dir, filepath.Join(target, e.Name())))
+	for _, p := range shipped() {
+		target := vendorDir(root, p)
+		entries, err := os.ReadDir(target)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("vendor the schema: %w", err)
+		}
+		for _, e := range entries {
+			if isPolicyFile(e.Name()) && !known[filepath.Join(target, e.Name())] {
+				return nil, fmt.Errorf("vendor the schema: %s is no file of the %s; move it away", shownBelow(abs, dir, filepath.Join(target, e.Name())), p.word)
+			}
 		}
 	}
 	for _, f := range files {
@@ -131,19 +133,17 @@ type namedFile struct {
 	data []byte
 }
 
-// vendorFiles returns the schema's files as they are vendored into a module.
+// vendorFiles returns the files of what is shipped as they are vendored into a
+// module.
 func vendorFiles(root string) (files []namedFile, err error) {
-	entries, err := policy.Schema().ReadDir(".")
-	if err != nil {
-		return nil, fmt.Errorf("read the built-in schema: %w", err)
-	}
-	dir := filepath.Join(root, "cue.mod", "pkg", filepath.FromSlash(policy.ModulePath), "policy")
-	for _, e := range entries {
-		data, err := policy.Schema().ReadFile(e.Name())
+	for _, p := range shipped() {
+		texts, err := p.texts()
 		if err != nil {
-			return nil, fmt.Errorf("read the built-in schema: %w", err)
+			return nil, err
 		}
-		files = append(files, namedFile{filepath.Join(dir, e.Name()), stamped(data)})
+		for _, f := range texts {
+			files = append(files, namedFile{filepath.Join(vendorDir(root, p), f.name), stamped(f.data)})
+		}
 	}
 	return files, nil
 }
@@ -194,8 +194,8 @@ var (
 	notInPackage   = regexp.MustCompile(`[^a-z0-9_]+`)
 )
 
-// packageName makes a package's name of a folder's.
-func packageName(folder string) string {
+// PackageName makes a package's name of a folder's.
+func PackageName(folder string) string {
 	name := strings.Trim(notInPackage.ReplaceAllString(strings.ToLower(folder), "_"), "_0123456789")
 	if name == "" {
 		return "placement"

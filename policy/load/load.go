@@ -34,6 +34,10 @@ type Options struct {
 	// AllowRegistry lets imports that are found nowhere else be fetched from
 	// the module registry that the environment (CUE_REGISTRY) names.
 	AllowRegistry bool `json:"allowRegistry,omitempty"`
+	// Replace are texts that stand in the place of files, by their paths (relative to
+	// Dir or absolute): what they would come to is judged before they are written. A
+	// file need not be there, but its folder must.
+	Replace map[string][]byte `json:"replace,omitempty"`
 }
 
 // MaxFile is how many bytes one file may have.

@@ -1,27 +1,19 @@
 package load
 
 import (
-	"archive/zip"
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
-	"runtime"
+	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"cuelang.org/go/cue/ast"
 	cueload "cuelang.org/go/cue/load"
 	"cuelang.org/go/cue/parser"
-	"cuelang.org/go/mod/modconfig"
-	"cuelang.org/go/mod/modfile"
-	"cuelang.org/go/mod/modregistry"
-	"cuelang.org/go/mod/module"
 
 	"github.com/kubectl-sched/kubectl-sched/policy"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
@@ -34,8 +26,8 @@ type cueModule struct {
 	language string
 	dir      *os.Root
 	overlay  map[string]cueload.Source
-	// schemaDir is where the schema's own repository keeps it, else empty.
-	schemaDir string
+	// shippedDirs are where the schema's own repository keeps what is shipped.
+	shippedDirs []string
 }
 
 // moduleFileName is where a module says what it is, below its root.
@@ -82,11 +74,13 @@ func (set *folderSet) moduleOf(dir string) (*cueModule, diag.Findings) {
 			m.language = said.language
 		}
 		if said.module == policy.ModulePath {
-			// The schema's own repository: its folder is replaced by the one that
+			// The schema's own repository: its folders are replaced by those that
 			// this build carries, so that the two cannot differ.
 			own = true
-			m.schemaDir = filepath.Join(root, "policy")
-			if err := addSchema(m.overlay, m.schemaDir); err != nil {
+			for _, p := range shipped() {
+				m.shippedDirs = append(m.shippedDirs, filepath.Join(root, p.name))
+			}
+			if err := addShipped(m.overlay, root); err != nil {
 				return nil, diag.Findings{inputError("input/schema", set.show(root), "%v", err)}
 			}
 		}
@@ -170,64 +164,6 @@ func readModuleFile(name string, text []byte) (moduleFacts, error) {
 	return facts, nil
 }
 
-// checkVendored reports whether the module carries its own copy of the schema,
-// with a finding if that is not the one of this build.
-func (set *folderSet) checkVendored(m *cueModule) (bool, diag.Findings) {
-	vendored := false
-	for _, kind := range []string{"pkg", "gen", "usr"} {
-		dir := filepath.Join(m.root, "cue.mod", kind, filepath.FromSlash(policy.ModulePath), "policy")
-		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-			continue
-		}
-		vendored = true
-		entries, err := os.ReadDir(dir)
-		if err != nil {
-			return true, diag.Findings{inputError("input/unreadable", set.show(dir), "%s", pathProblem(err))}
-		}
-		for _, e := range entries {
-			if !isPolicyFile(e.Name()) {
-				continue
-			}
-			file := filepath.Join(dir, e.Name())
-			data, err := m.readFile(file)
-			if err != nil {
-				return true, diag.Findings{inputError(ruleOfRead(err), set.show(file), "%s", pathProblem(err))}
-			}
-			want, err := policy.Schema().ReadFile(e.Name())
-			if err == nil && bytes.Equal(data, stamped(want)) {
-				continue
-			}
-			message := "the vendored schema has been edited; run \"kubectl sched init --vendor\" to restore it"
-			if v := stampOf(data); v != policy.SchemaVersion {
-				message = fmt.Sprintf("the vendored schema is %s, and this plugin's is %s; run \"kubectl sched init --vendor\" to renew it",
-					v, policy.SchemaVersion)
-			}
-			return true, diag.Findings{inputError("policy/schema-version", set.show(file), "%s", message)}
-		}
-	}
-	return vendored, nil
-}
-
-// stampPrefix begins the first line of a vendored schema file; the version
-// follows.
-const stampPrefix = "// Vendored by kubectl sched, schema "
-
-// stamped returns a schema file as it is vendored.
-func stamped(data []byte) []byte {
-	return append([]byte(stampPrefix+policy.SchemaVersion+"; do not edit.\n\n"), data...)
-}
-
-// stampOf returns the version that a vendored schema file says it is of.
-func stampOf(data []byte) string {
-	line, _, _ := bytes.Cut(data, []byte("\n"))
-	version, ok := bytes.CutPrefix(line, []byte(stampPrefix))
-	if !ok {
-		return "of no known version"
-	}
-	v, _, _ := bytes.Cut(version, []byte(";"))
-	return string(v)
-}
-
 // readFile reads a file below the module's root. A link that leads out of the
 // root is an error, and so is what is too large or no regular file.
 func (m *cueModule) readFile(abs string) ([]byte, error) {
@@ -254,16 +190,7 @@ func (m *cueModule) readFile(abs string) ([]byte, error) {
 	return readLimited(f)
 }
 
-// virtualRoot is where the schema's module seems to be on disk. Nothing is
-// there: the loader's overlay answers for it.
-func virtualRoot() string {
-	if runtime.GOOS == "windows" {
-		return `C:\kubectl-sched.schema`
-	}
-	return "/kubectl-sched.schema"
-}
-
-// theirs reports whether a file is one that the user wrote: not the schema's,
+// theirs reports whether a file is one that the user wrote: not the schema's or the catalog's,
 // not one that the loader put in, and not a vendored one.
 func (set *folderSet) theirs(name string) bool {
 	if strings.HasPrefix(name, virtualRoot()) || strings.HasSuffix(name, injectedName) ||
@@ -271,151 +198,9 @@ func (set *folderSet) theirs(name string) bool {
 		return false
 	}
 	for _, m := range set.modules {
-		if m.schemaDir != "" && filepath.Dir(name) == m.schemaDir {
+		if slices.Contains(m.shippedDirs, filepath.Dir(name)) {
 			return false
 		}
 	}
 	return true
 }
-
-// schemaOverlay is the schema's module, below virtualRoot.
-func schemaOverlay() (map[string]cueload.Source, error) {
-	overlay := map[string]cueload.Source{
-		filepath.Join(virtualRoot(), moduleFileName): cueload.FromString(schemaModuleText()),
-	}
-	return overlay, addSchema(overlay, filepath.Join(virtualRoot(), "policy"))
-}
-
-// addSchema adds the schema's files to an overlay, in the given folder.
-func addSchema(overlay map[string]cueload.Source, dir string) error {
-	entries, err := policy.Schema().ReadDir(".")
-	if err != nil {
-		return fmt.Errorf("read the built-in schema: %w", err)
-	}
-	for _, e := range entries {
-		data, err := policy.Schema().ReadFile(e.Name())
-		if err != nil {
-			return fmt.Errorf("read the built-in schema: %w", err)
-		}
-		overlay[filepath.Join(dir, e.Name())] = cueload.FromBytes(data)
-	}
-	return nil
-}
-
-func schemaModuleText() string {
-	return "module: " + strconv.Quote(schemaModule) + "\nlanguage: version: " + strconv.Quote(policy.SchemaLanguage) + "\n"
-}
-
-// registry serves the schema's module from memory, and every other one from
-// next, or, where that is nil, not at all.
-type registry struct {
-	next modconfig.Registry
-}
-
-var _ modconfig.Registry = registry{}
-
-// errNoRegistry is why a module other than the schema's cannot be had.
-var errNoRegistry = errors.New("modules are not downloaded; vendor it below cue.mod/pkg, or allow the registry with --allow-registry")
-
-// newRegistry returns the registry for one load.
-func newRegistry(allow bool) (registry, error) {
-	if !allow {
-		return registry{}, nil
-	}
-	next, err := modconfig.NewRegistry(nil)
-	if err != nil {
-		return registry{}, fmt.Errorf("set up the module registry: %w", err)
-	}
-	return registry{next}, nil
-}
-
-func isSchema(mv module.Version) bool { return mv.Path() == schemaModule }
-
-// ModFile returns the module file of a module version.
-func (r registry) ModFile(ctx context.Context, mv module.Version) (*modfile.File, error) {
-	switch {
-	case isSchema(mv):
-		return modfile.Parse([]byte(schemaModuleText()), path.Join(virtualRoot(), "cue.mod/module.cue"))
-	case r.next == nil:
-		return nil, fmt.Errorf("module %v: %w", mv, errNoRegistry)
-	}
-	return r.next.ModFile(ctx, mv)
-}
-
-// Fetch returns where the files of a module version are.
-func (r registry) Fetch(ctx context.Context, mv module.Version) (module.SourceLoc, error) {
-	switch {
-	case isSchema(mv):
-		schema, err := schemaFS()
-		return module.SourceLoc{FS: schema, Dir: "."}, err
-	case r.next == nil:
-		return module.SourceLoc{}, fmt.Errorf("module %v: %w", mv, errNoRegistry)
-	}
-	return r.next.Fetch(ctx, mv)
-}
-
-// ModuleVersions returns the versions that a module has.
-func (r registry) ModuleVersions(ctx context.Context, mpath string) ([]string, error) {
-	switch {
-	case mpath == schemaModule:
-		return []string{policy.SchemaVersion}, nil
-	case r.next == nil:
-		return nil, nil
-	}
-	return r.next.ModuleVersions(ctx, mpath)
-}
-
-// FetchFromCache says that nothing is cached, but for the schema.
-func (r registry) FetchFromCache(mv module.Version) (module.SourceLoc, error) {
-	if isSchema(mv) {
-		return r.Fetch(context.Background(), mv)
-	}
-	if cached, ok := r.next.(modconfig.CachedRegistry); ok {
-		return cached.FetchFromCache(mv)
-	}
-	return module.SourceLoc{}, modregistry.ErrNotFound
-}
-
-// virtualFS is the schema's module as a file system that claims to be at
-// virtualRoot.
-type virtualFS struct{ fs.FS }
-
-var _ module.OSRootFS = virtualFS{}
-
-// OSRoot returns where the file system seems to be.
-func (virtualFS) OSRoot() string { return virtualRoot() }
-
-// schemaFS is the schema's module. A zip archive in memory is the shortest way
-// to a file system with other names than the embedded one's.
-var schemaFS = sync.OnceValues(func() (virtualFS, error) {
-	var b bytes.Buffer
-	w := zip.NewWriter(&b)
-	add := func(name string, data []byte) error {
-		f, err := w.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Store})
-		if err == nil {
-			_, err = f.Write(data)
-		}
-		return err
-	}
-	if err := add("cue.mod/module.cue", []byte(schemaModuleText())); err != nil {
-		return virtualFS{}, err
-	}
-	entries, err := policy.Schema().ReadDir(".")
-	if err != nil {
-		return virtualFS{}, err
-	}
-	for _, e := range entries {
-		data, err := policy.Schema().ReadFile(e.Name())
-		if err != nil {
-			return virtualFS{}, err
-		}
-		if err := add("policy/"+e.Name(), data); err != nil {
-			return virtualFS{}, err
-		}
-	}
-	if err := w.Close(); err != nil {
-		return virtualFS{}, err
-	}
-	r, err := zip.NewReader(bytes.NewReader(b.Bytes()), int64(b.Len()))
-	return virtualFS{r}, err
-})

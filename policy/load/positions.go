@@ -119,7 +119,7 @@ func (ev *evaluation) rangeOfError(path []string, e cueerrors.Error) diag.Range 
 	if p, ok := firstPlace(ev.index.find(path...)); ok && len(path) > 0 {
 		return ev.set.rangeOf(p.label)
 	}
-	for n := len(path) - 1; n > 2; n-- {
+	for n := len(path) - 1; n > len(path)-len(inObject(path)); n-- {
 		if p, ok := firstPlace(ev.index.find(path[:n]...)); ok {
 			return ev.set.rangeOf(p.label)
 		}

@@ -15,6 +15,7 @@ import (
 	"cuelang.org/go/cue/format"
 	"cuelang.org/go/cue/token"
 
+	"github.com/kubectl-sched/kubectl-sched/policy"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 )
 
@@ -59,7 +60,7 @@ func (ev *evaluation) buildFindings(err error) (findings diag.Findings) {
 	for _, e := range cueerrors.Errors(err) {
 		f := ev.finding(nil, "policy/evaluation", cueText(e))
 		name, isReference := strings.CutPrefix(f.Message, "reference ")
-		if path := pathOf(e); !isReference && len(path) > 1 && slices.Contains(sections, section(path[0])) {
+		if path := pathOf(e); !isReference && len(path) > 1 && (slices.Contains(sections, section(path[0])) || ev.uses[path[0]] != nil) {
 			continue
 		}
 		if isReference && strings.HasSuffix(name, " not found") {
@@ -67,6 +68,15 @@ func (ev *evaluation) buildFindings(err error) (findings diag.Findings) {
 			f.Message = ev.unresolved(strings.TrimSuffix(name, " not found"))
 		}
 		f.Range = ev.rangeOfError(nil, e)
+		if f.Range.Start.Line == 0 {
+			// It is in a package that the folder imports, such as a vendored catalog.
+			for _, p := range cueerrors.Positions(e) {
+				if p.IsValid() && within(ev.folder.module.root, p.Filename()) && !strings.HasSuffix(p.Filename(), injectedName) {
+					f.Range = diag.At(ev.set.pos(p))
+					break
+				}
+			}
+		}
 		findings = append(findings, f)
 	}
 	return dedupe(findings)
@@ -85,8 +95,8 @@ func (ev *evaluation) unresolved(quoted string) string {
 	if near, ok := diag.Nearest(name, known); ok && near != name {
 		return fmt.Sprintf("nothing is called %q here; did you mean %q?", name, near)
 	}
-	if name == "policy" {
-		return fmt.Sprintf("nothing is called %q here; add: import %q", name, schemaPackage)
+	if slices.ContainsFunc(shipped(), func(p shippedPackage) bool { return p.name == name }) {
+		return fmt.Sprintf("nothing is called %q here; add: import %q", name, policy.ModulePath+"/"+name)
 	}
 	return fmt.Sprintf("nothing is called %q here; define it, or put a text into quotes", name)
 }
@@ -117,10 +127,9 @@ func (ev *evaluation) rest() (findings diag.Findings) {
 
 // objectFindings explains what is wrong with an object. One wrong value makes
 // CUE silent about others beside it, so every field is asked by itself.
-func (ev *evaluation) objectFindings(o *object, v cue.Value, sh *shape, err error) (findings diag.Findings) {
-	path := []string{string(o.section), o.name}
+func (ev *evaluation) objectFindings(o *object, path []string, v cue.Value, sh *shape, err error) (findings diag.Findings) {
 	findings = append(ev.valueFindings(o, path, err), ev.unmask(o, path, v, sh)...)
-	if len(findings)+len(o.findings) == 0 {
+	if len(findings) == 0 && (o == nil || len(o.findings) == 0) {
 		// Whatever it is, it must not pass.
 		for _, e := range cueerrors.Errors(err) {
 			f := ev.finding(o, "policy/evaluation", cueText(e))
@@ -227,7 +236,7 @@ func pathOf(e cueerrors.Error) []string {
 // mere consequence of another error.
 func (ev *evaluation) explain(o *object, path []string, e cueerrors.Error) (diag.Finding, bool) {
 	text := cueText(e)
-	for len(path) > 0 && hidden(path[len(path)-1]) {
+	for len(path) > 1 && hidden(path[len(path)-1]) {
 		path = path[:len(path)-1]
 	}
 	var last string
@@ -235,13 +244,19 @@ func (ev *evaluation) explain(o *object, path []string, e cueerrors.Error) (diag
 	if len(path) > 0 {
 		last, parentPath = path[len(path)-1], path[:len(path)-1]
 	}
-	parent := ev.shapes.at(parentPath)
+	parent := ev.shapeAt(parentPath)
+	if len(path) > 1 && ev.uses[path[0]] != nil && hidden(path[1]) {
+		return diag.Finding{}, false // what comes of the parameters
+	}
+	if f, ok := ev.leftToFillIn(o, path); ok {
+		return f, true
+	}
 	switch {
 	case strings.Contains(text, "field not allowed"):
 		// Of an unknown field with fields below it, the outermost is the mistake.
-		for len(parentPath) > 1 && parent == nil {
+		for len(parentPath) > len(path)-len(inObject(path)) && parent == nil {
 			last, parentPath = parentPath[len(parentPath)-1], parentPath[:len(parentPath)-1]
-			path, parent = path[:len(path)-1], ev.shapes.at(parentPath)
+			path, parent = path[:len(path)-1], ev.shapeAt(parentPath)
 		}
 		if parent.child(last) != nil && (!parent.names || parent.fields[last] != nil || namePattern.MatchString(last)) {
 			return diag.Finding{}, false // something around or below it is not allowed
@@ -270,11 +285,35 @@ func (ev *evaluation) explain(o *object, path []string, e cueerrors.Error) (diag
 	return f, true
 }
 
+// leftToFillIn is the finding about a field whose value is an error that somebody wrote
+// there, to say what belongs in its place: error("which workloads it is for").
+func (ev *evaluation) leftToFillIn(o *object, path []string) (diag.Finding, bool) {
+	for _, p := range declared(ev.index.find(path...)) {
+		call, ok := p.value.(*ast.CallExpr)
+		if !ok || len(call.Args) != 1 {
+			continue
+		}
+		id, isIdent := call.Fun.(*ast.Ident)
+		lit, isLit := call.Args[0].(*ast.BasicLit)
+		if !isIdent || !isLit || id.Name != "error" {
+			continue
+		}
+		said, err := strconv.Unquote(lit.Value)
+		if err != nil {
+			continue
+		}
+		f := ev.finding(o, "policy/incomplete", fmt.Sprintf("%s is still to be filled in: %s", dottedQuote(inside(path)), said))
+		f.Range = ev.set.rangeOf(p.value)
+		return f, true
+	}
+	return diag.Finding{}, false
+}
+
 // missing is the finding about a required field that is not there.
 func (ev *evaluation) missing(o *object, path []string, name string, parent *shape) diag.Finding {
 	f := ev.finding(o, "policy/missing-field", fmt.Sprintf("field %q is missing", name))
-	if len(path) > 2 {
-		f.Message += " in " + dottedQuote(path[2:])
+	if inside := inObject(path); len(inside) > 0 {
+		f.Message += " in " + dottedQuote(inside)
 	}
 	if parent != nil {
 		if field := parent.fields[name]; field != nil {
@@ -324,14 +363,14 @@ func (ev *evaluation) badValue(o *object, path []string, name string, sh *shape,
 		}
 		f.Rule = "policy/conflict"
 		f.Range = ev.set.rangeOf(p.value)
-		f.Message = fmt.Sprintf("%s is %s here and %s elsewhere; a field can have one value only", dottedQuote(path[min(2, len(path)-1):]), second, first)
+		f.Message = fmt.Sprintf("%s is %s here and %s elsewhere; a field can have one value only", dottedQuote(inside(path)), second, first)
 		f.Related = []diag.Related{{Range: ev.set.rangeOf(literals[0].value), Message: "the other value"}}
 		return f, true
 	}
 	text := cueText(e)
 	if strings.Contains(text, "incomplete") || strings.Contains(text, "non-concrete value") {
 		f.Rule = "policy/incomplete"
-		field := dottedQuote(path[min(2, len(path)-1):])
+		field := dottedQuote(inside(path))
 		switch choice, ok := strings.CutPrefix(text, "incomplete value "); {
 		case ok && strings.Contains(choice, " | "):
 			f.Message = fmt.Sprintf("%s is still one of %s; give it one value", field, choice)
@@ -394,7 +433,7 @@ func (s *shape) wrong(name string, e ast.Expr) string {
 			}
 		}
 	case token.TRUE, token.FALSE, token.INT, token.FLOAT:
-		if slices.Contains(s.kinds, "string") && len(s.allowed) == 0 {
+		if slices.Contains(s.kinds, "string") && (s.free || len(s.allowed) == 0) {
 			message += fmt.Sprintf("; write %q", text)
 		}
 	}
@@ -414,7 +453,7 @@ func (s *shape) fits(e ast.Expr) bool {
 				return false
 			}
 			word, err := strconv.Unquote(e.Value)
-			return err != nil || len(s.allowed) == 0 || slices.Contains(s.allowed, word)
+			return err != nil || s.free || len(s.allowed) == 0 || slices.Contains(s.allowed, word)
 		case token.INT:
 			return slices.Contains(s.kinds, "int")
 		case token.TRUE:

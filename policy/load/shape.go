@@ -11,8 +11,6 @@ import (
 	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/parser"
 	"cuelang.org/go/cue/token"
-
-	"github.com/kubectl-sched/kubectl-sched/policy"
 )
 
 // shape is what the schema says of one field, as far as it is needed to say
@@ -24,9 +22,11 @@ type shape struct {
 	elem    *shape // of a list
 	open    bool   // any field is allowed
 	kinds   []string
-	allowed []string // the strings that are allowed, if not all are
+	allowed []string // the strings that are written out
+	free    bool     // whether other strings than these are allowed as well
 	message string   // the schema's own words for what would be right
 	about   string   // the comment of the definition, as one line
+	preset  string   // the value that is marked as the default, as CUE
 }
 
 // shapeField is one field of a struct.
@@ -38,20 +38,54 @@ type shapeField struct {
 
 // schemaShapes returns the shape of #Document.
 var schemaShapes = sync.OnceValues(func() (*shape, error) {
-	b := shapeBuilder{defs: map[string]ast.Expr{}, docs: map[string]string{}, built: map[string]*shape{}}
-	entries, err := policy.Schema().ReadDir(".")
+	b, err := schemaBuilder()
 	if err != nil {
-		return nil, fmt.Errorf("read the built-in schema: %w", err)
+		return nil, err
 	}
-	for _, e := range entries {
-		data, err := policy.Schema().ReadFile(e.Name())
-		if err != nil {
-			return nil, fmt.Errorf("read the built-in schema: %w", err)
-		}
-		f, err := parser.ParseFile(e.Name(), data, parser.ParseComments)
+	return b.definition("#Document"), nil
+})
+
+// schemaFiles are the schema's files, parsed.
+var schemaFiles = sync.OnceValues(func() ([]*ast.File, error) {
+	texts, err := shipped()[0].texts()
+	if err != nil {
+		return nil, err
+	}
+	var files []*ast.File
+	for _, t := range texts {
+		f, err := parser.ParseFile(t.name, t.data, parser.ParseComments)
 		if err != nil {
 			return nil, fmt.Errorf("parse the built-in schema: %w", err)
 		}
+		files = append(files, f)
+	}
+	return files, nil
+})
+
+// schemaBuilder returns a builder of the schema's shapes, which are its own.
+func schemaBuilder() (*shapeBuilder, error) {
+	files, err := schemaFiles()
+	if err != nil {
+		return nil, err
+	}
+	return newShapeBuilder(files), nil
+}
+
+// nameRule says what #Name is: its regular expression is no help to a reader.
+const nameRule = "must be lower-case letters, digits and \"-\", at most 63, beginning and ending with a letter or digit"
+
+// shapeBuilder reads shapes off the syntax of a package: the schema, or a catalog.
+type shapeBuilder struct {
+	defs  map[string]ast.Expr
+	docs  map[string]string
+	built map[string]*shape
+	// imports are the packages that it refers to, by the names that it gives them.
+	imports map[string]*shapeBuilder
+}
+
+func newShapeBuilder(files []*ast.File) *shapeBuilder {
+	b := &shapeBuilder{defs: map[string]ast.Expr{}, docs: map[string]string{}, built: map[string]*shape{}, imports: map[string]*shapeBuilder{}}
+	for _, f := range files {
 		for _, d := range f.Decls {
 			if field, ok := d.(*ast.Field); ok {
 				name, _, _ := ast.LabelName(field.Label)
@@ -60,17 +94,17 @@ var schemaShapes = sync.OnceValues(func() (*shape, error) {
 			}
 		}
 	}
-	return b.definition("#Document"), nil
-})
+	return b
+}
 
-// nameRule says what #Name is: its regular expression is no help to a reader.
-const nameRule = "must be lower-case letters, digits and \"-\", at most 63, beginning and ending with a letter or digit"
-
-// shapeBuilder reads shapes off the schema's syntax.
-type shapeBuilder struct {
-	defs  map[string]ast.Expr
-	docs  map[string]string
-	built map[string]*shape
+// foreign returns the shape of another package's definition, or nil if the expression
+// is none.
+func (b *shapeBuilder) foreign(e ast.Expr) *shape {
+	ref := reference(e)
+	if len(ref) != 2 || b.imports[ref[0]] == nil || ref[1] == "#Name" {
+		return nil
+	}
+	return b.imports[ref[0]].definition(ref[1])
 }
 
 // definition returns the shape of a definition. One that refers to itself (as
@@ -91,6 +125,9 @@ func (b *shapeBuilder) shapeOf(e ast.Expr) *shape {
 	if id, ok := e.(*ast.Ident); ok && strings.HasPrefix(id.Name, "#") && id.Name != "#Name" {
 		return b.definition(id.Name)
 	}
+	if s := b.foreign(e); s != nil {
+		return s
+	}
 	s := &shape{}
 	b.add(s, e)
 	return s
@@ -105,18 +142,26 @@ func (b *shapeBuilder) add(s *shape, e ast.Expr) {
 		switch {
 		case e.Name == "#Name":
 			s.kind("string")
-			s.message = nameRule
+			s.message, s.free = nameRule, true
 		case strings.HasPrefix(e.Name, "#"):
 			s.merge(b.definition(e.Name))
 		default:
 			s.kind(e.Name)
+			s.free = s.free || e.Name == "string"
+		}
+	case *ast.SelectorExpr:
+		if other := b.foreign(e); other != nil {
+			s.merge(other)
+		} else if ref := reference(e); len(ref) == 2 && ref[1] == "#Name" {
+			s.kind("string")
+			s.message, s.free = nameRule, true
 		}
 	case *ast.BasicLit:
 		switch e.Kind {
 		case token.STRING:
 			v, _ := strconv.Unquote(e.Value)
 			s.kind("string")
-			s.allowed = append(s.allowed, v)
+			s.allow(v)
 		case token.TRUE, token.FALSE:
 			s.kind(e.Value)
 		case token.INT:
@@ -126,7 +171,11 @@ func (b *shapeBuilder) add(s *shape, e ast.Expr) {
 		switch e.Op {
 		case token.MAT:
 			s.kind("string")
+			s.free = true
 		case token.MUL:
+			s.preset = source(e.X)
+			b.add(s, e.X)
+		case token.SUB:
 			b.add(s, e.X)
 		}
 	case *ast.BinaryExpr:
@@ -165,7 +214,7 @@ func (b *shapeBuilder) addStruct(s *shape, st *ast.StructLit) {
 				continue
 			}
 			name, _, err := ast.LabelName(d.Label)
-			if err != nil {
+			if err != nil || hidden(name) {
 				continue
 			}
 			if s.fields == nil {
@@ -214,6 +263,12 @@ func (s *shape) kind(k string) {
 	}
 }
 
+func (s *shape) allow(v string) {
+	if !slices.Contains(s.allowed, v) {
+		s.allowed = append(s.allowed, v)
+	}
+}
+
 func (s *shape) merge(o *shape) {
 	for _, k := range o.kinds {
 		s.kind(k)
@@ -231,7 +286,10 @@ func (s *shape) merge(o *shape) {
 		s.elem = o.elem
 	}
 	s.open = s.open || o.open
-	s.allowed = append(s.allowed, o.allowed...)
+	s.free = s.free || o.free
+	for _, v := range o.allowed {
+		s.allow(v)
+	}
 	if s.message == "" {
 		s.message = o.message
 	}
@@ -279,7 +337,7 @@ func (s *shape) String() string {
 	for _, k := range s.kinds {
 		switch k {
 		case "string":
-			if len(s.allowed) == 0 {
+			if len(s.allowed) == 0 || s.free {
 				ways = append(ways, "a string")
 				continue
 			}

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+
+	"cuelang.org/go/cue/parser"
 )
 
 // Source is the text of a CUE file.
@@ -13,6 +15,15 @@ type Source struct {
 	// File is the file as the findings of Evaluate name it.
 	File string
 	Data []byte
+}
+
+// PackageOf returns the name of the package that a file's text is of, or "".
+func PackageOf(text []byte) string {
+	f, err := parser.ParseFile("", text, parser.PackageClauseOnly)
+	if err != nil {
+		return ""
+	}
+	return f.PackageName()
 }
 
 // Sources returns every .cue file at and below the paths of o, sorted by path. It

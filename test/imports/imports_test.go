@@ -20,7 +20,9 @@ var layers = []string{
 	"schedulerbin/gates/condition",
 	"policy",
 	"policy/gates",
+	"catalog",
 	"policy/load",
+	"policy/load/take",
 	"internal/revision",
 	"internal/workload/plain",
 	"internal/workload/ownership",
@@ -158,6 +160,14 @@ func TestWalls(t *testing.T) {
 				"cuelang.org/go",
 			},
 			but: schedulerConfiguration,
+		},
+		{
+			name:     "policies are loaded, and entries of a catalog taken, without a cluster, a compiler and a command line",
+			packages: []string{"catalog", "policy/load", "policy/load/take"},
+			forbidden: []string{
+				"github.com/spf13/cobra", "k8s.io/client-go", "k8s.io/cli-runtime", "k8s.io/api", "k8s.io/kubernetes", "k8s.io/kube-scheduler",
+				module + "/compiler", module + "/internal",
+			},
 		},
 		{
 			name:      "what the bundled plugins are told is known without a scheduler and a cluster",

@@ -21,6 +21,8 @@ const defaultPolicyFolder = "placement"
 const (
 	defaultLoadTimeout = 30 * time.Second
 	defaultLoadMemory  = "1Gi"
+
+	defaultLoadMemoryBytes = 1 << 30
 )
 
 // policyFlags say which policies to read, and within which limits.
@@ -44,6 +46,12 @@ type policyOptions struct {
 	timeout       time.Duration
 	memory        int64 // bytes
 	allowRegistry bool
+	replace       map[string][]byte // texts in the place of files
+}
+
+// defaultPolicies are the policies in a folder, with the usual limits.
+func defaultPolicies(folder string) policyOptions {
+	return policyOptions{paths: []string{folder}, timeout: defaultLoadTimeout, memory: defaultLoadMemoryBytes}
 }
 
 func (f *policyFlags) toOptions(a *app) (policyOptions, error) {

@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -23,7 +26,7 @@ func newInitCommand(a *app) *cobra.Command {
 		Use:     "init [FOLDER]",
 		Short:   "Start a folder of policies",
 		GroupID: groupWrite,
-		Long: "Write a folder with a first policy, and with a copy of the schema, so that plain \"cue vet\"\n" +
+		Long: "Write a folder with a first policy, and with a copy of the schema and the catalog, so that plain \"cue vet\"\n" +
 			"and the CUE language server check it too. The folder is \"" + defaultPolicyFolder + "\" if none is given. Files that\n" +
 			"exist are never overwritten; only --vendor renews the copy of the schema.",
 		Example: "  # Start the folder ./placement\n" +
@@ -86,7 +89,17 @@ func (o *initOptions) Run(context.Context) error {
 }
 
 func (o *initOptions) say(written []string) {
+	// A folder of copies is named as one: nobody reads its files there.
+	copies := map[string]int{}
 	for _, name := range written {
-		fmt.Fprintln(o.out, "wrote", name)
+		dir := filepath.ToSlash(filepath.Dir(name))
+		if !strings.Contains(dir, "cue.mod/pkg/") {
+			fmt.Fprintln(o.out, "wrote", name)
+			continue
+		}
+		copies[dir]++
+	}
+	for _, dir := range slices.Sorted(maps.Keys(copies)) {
+		fmt.Fprintf(o.out, "wrote %s (%s)\n", dir, count(copies[dir], "file", "files"))
 	}
 }

@@ -20,7 +20,7 @@ func (a *app) isolated(ctx context.Context, o policyOptions) (*policy.Placement,
 		return nil, diag.Findings{{Rule: "input/isolation", Severity: diag.Error, Message: fmt.Sprintf("find this program, to evaluate policies in a process of their own: %v", err)}}
 	}
 	return load.Isolated(ctx,
-		load.Options{Paths: o.paths, AllowRegistry: o.allowRegistry},
+		load.Options{Paths: o.paths, AllowRegistry: o.allowRegistry, Replace: o.replace},
 		load.Limits{Timeout: o.timeout, Memory: uint64(o.memory)},
 		[]string{self, evaluateCommand})
 }
