@@ -13,7 +13,16 @@ const maxName = 58
 // word makes a DNS label of a text.
 func word(text string) string {
 	var b strings.Builder
-	for _, r := range strings.ToLower(text) {
+	lower := false
+	for _, r := range text {
+		capital := r >= 'A' && r <= 'Z'
+		if capital && lower {
+			b.WriteByte('-')
+		}
+		lower = r >= 'a' && r <= 'z'
+		if capital {
+			r += 'a' - 'A'
+		}
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
 			b.WriteRune(r)
 		} else if b.Len() > 0 && !strings.HasSuffix(b.String(), "-") {

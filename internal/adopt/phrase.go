@@ -68,7 +68,7 @@ func (w *work) phrasesFor(t *template, p *piece) []phrase {
 			out = append(out, require(nodeexpr.Requirement{Key: nodeexpr.Label(v.Key), Operator: corev1.NodeSelectorOpIn, Values: []string{v.Value}})...)
 		}
 	case nodeexpr.Requirement:
-		out = append(out, w.requireByPool(v)...)
+		out = append(out, w.requireByPool(t, v)...)
 		out = append(out, require(v)...)
 		why = "nodes.require does not give it back as it was"
 	case *corev1.NodeSelector:
@@ -106,7 +106,8 @@ func raw(p *piece, why string) []phrase {
 	slug := ""
 	switch v := p.value.(type) {
 	case selectorLabel:
-		spec.NodeSelector, slug = map[string]string{v.Key: v.Value}, "node-selector"
+		spec.NodeSelector = map[string]string{v.Key: v.Value}
+		slug = "on-" + demand{key: nodeexpr.Label(v.Key), values: policy.Values{v.Value}}.name()
 	case nodeexpr.Requirement:
 		affinity().NodeAffinity = &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{termOf(v)}}}
 		slug = "node-affinity"
@@ -115,17 +116,9 @@ func raw(p *piece, why string) []phrase {
 	case corev1.PreferredSchedulingTerm:
 		affinity().NodeAffinity, slug = &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{v}}, "node-preference"
 	case podTerm:
-		var hard []corev1.PodAffinityTerm
-		var soft []corev1.WeightedPodAffinityTerm
-		if v.Required {
-			hard = append(hard, v.Term)
-		} else {
-			soft = append(soft, corev1.WeightedPodAffinityTerm{Weight: v.Weight, PodAffinityTerm: v.Term})
-		}
-		if p.sort == sortApart {
-			affinity().PodAntiAffinity, slug = &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: hard, PreferredDuringSchedulingIgnoredDuringExecution: soft}, "apart"
-		} else {
-			affinity().PodAffinity, slug = &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: hard, PreferredDuringSchedulingIgnoredDuringExecution: soft}, "together"
+		v.putInto(affinity(), p.sort == sortApart)
+		if slug = "together"; p.sort == sortApart {
+			slug = "apart"
 		}
 	case corev1.TopologySpreadConstraint:
 		spec.TopologySpreadConstraints, slug = []corev1.TopologySpreadConstraint{v}, "spread"

@@ -56,7 +56,9 @@ func (w *work) prepare() {
 				}
 				return refused[ph.key]
 			})
-			p.choice = min(p.choice, len(p.phrases)-1)
+			if w.poolsChanged {
+				p.choice = 0
+			}
 		}
 	}
 	w.poolsChanged = false
@@ -124,6 +126,13 @@ func pathsOf(p *policy.Policy) policy.Positions {
 		}
 	}
 	tree, _ := plainCopy(p).(map[string]any)
+	for intent, entries := range map[string]map[string]policy.Colocation{"together": p.Together, "apart": p.Apart} {
+		for name, c := range entries {
+			if c.Strength == policy.Require {
+				delete(tree[intent].(map[string]any)[name].(map[string]any), "weight") // The document does not say it.
+			}
+		}
+	}
 	for _, k := range []string{"nodes", "spread", "together", "apart", "tolerate", "priority", "raw"} {
 		if v, ok := tree[k]; ok {
 			walk(v, []string{k})

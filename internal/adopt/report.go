@@ -1,7 +1,6 @@
 package adopt
 
 import (
-
 	"github.com/kubectl-sched/kubectl-sched/internal/workload"
 )
 

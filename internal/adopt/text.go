@@ -216,7 +216,9 @@ func poolTree(p *policy.Pool) *tree {
 	out := &tree{}
 	out.add("nodes", p.Nodes)
 	if p.Dedicated != nil {
-		out.add("dedicated", p.Dedicated)
+		dedicated := *p.Dedicated
+		dedicated.Guard = "" // It is off where nothing is said.
+		out.add("dedicated", dedicated)
 	}
 	if p.ManagedBy != policy.ManagedNodeGroup {
 		out.add("managedBy", p.ManagedBy)
