@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"github.com/kubectl-sched/kubectl-sched/compiler"
 	"github.com/kubectl-sched/kubectl-sched/compiler/capability"
@@ -23,19 +24,19 @@ import (
 
 var now = time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
 
-func propose(t testing.TB, r adopt.Request) *adopt.Proposal {
+func propose(t rapid.TB, r adopt.Request) *adopt.Proposal {
 	t.Helper()
 	r.Package, r.Now = "imported", now
-	p, err := adopt.Propose(t.Context(), r)
+	p, err := adopt.Propose(context.Background(), r)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return p
 }
 
-func read(t testing.TB, files ...string) []*workload.Workload {
+func read(t rapid.TB, files ...string) []*workload.Workload {
 	t.Helper()
-	set, findings := workload.Read(t.Context(), workload.Input{Files: files, Recursive: true}, workload.Options{})
+	set, findings := workload.Read(context.Background(), workload.Input{Files: files, Recursive: true}, workload.Options{})
 	for _, f := range findings {
 		if strings.HasPrefix(f.Rule, "input/") && f.Severity == "error" {
 			t.Fatal(f)
@@ -45,9 +46,13 @@ func read(t testing.TB, files ...string) []*workload.Workload {
 }
 
 // loaded writes the document to a folder of its own and loads it, as a user would.
-func loaded(t testing.TB, p *adopt.Proposal) *policy.Placement {
+func loaded(t rapid.TB, p *adopt.Proposal) *policy.Placement {
 	t.Helper()
-	dir := t.TempDir()
+	dir, err := os.MkdirTemp("", "adopt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
 	if err := os.WriteFile(filepath.Join(dir, "imported.cue"), p.Document, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -55,13 +60,39 @@ func loaded(t testing.TB, p *adopt.Proposal) *policy.Placement {
 	if findings.HasErrors() {
 		t.Fatalf("%v\n%s", findings, p.Document)
 	}
+	// The text says what was proved.
+	if diff := cmp.Diff(plain(t, p.Placement), plain(t, placement)); diff != "" {
+		t.Fatalf("the document says something else than was proved (-proved +document):\n%s\n%s", diff, p.Document)
+	}
 	return placement
+}
+
+// plain is a Placement as JSON without what depends on files.
+func plain(t rapid.TB, p *policy.Placement) any {
+	t.Helper()
+	data, err := json.Marshal(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tree map[string]any
+	if err := json.Unmarshal(data, &tree); err != nil {
+		t.Fatal(err)
+	}
+	delete(tree, "folders")
+	for _, section := range []string{"policies", "pools"} {
+		list, _ := tree[section].([]any)
+		for _, o := range list {
+			delete(o.(map[string]any), "positions")
+			delete(o.(map[string]any), "folder")
+		}
+	}
+	return tree
 }
 
 // roundTrip holds the proposal to what it promises, by the text alone and by
 // manifests whose placement was really taken out: it changes nothing, and it brings
 // back what was there, but for what is said to be left.
-func roundTrip(t testing.TB, ws []*workload.Workload, p *adopt.Proposal) (placed int) {
+func roundTrip(t rapid.TB, ws []*workload.Workload, p *adopt.Proposal) (placed int) {
 	t.Helper()
 	placement := loaded(t, p)
 	compile := func(ws []*workload.Workload) map[string]workload.PodFields {
@@ -84,35 +115,42 @@ func roundTrip(t testing.TB, ws []*workload.Workload, p *adopt.Proposal) (placed
 		return out
 	}
 	whole := compile(ws)
-	left := map[string]bool{}
+	left := map[string]int{}
 	for _, l := range p.Left {
 		for _, ref := range l.Workloads {
-			left[ref] = true
+			if l.Field == "everything" {
+				left[ref] = 1000
+			}
+			left[ref]++
 		}
 	}
 	back := compile(stripped(t, ws))
 	for _, w := range ws {
 		for i := range w.Templates {
-			before := w.Templates[i].Pods
-			if diff := cmp.Diff(adopt.Normal(before), adopt.Normal(whole[key(w, i)])); diff != "" {
-				t.Errorf("%s is changed (-before +after):\n%s", key(w, i), diff)
+			before := adopt.Normal(w.Templates[i].Pods)
+			if diff := cmp.Diff(before, adopt.Normal(whole[key(w, i)])); diff != "" {
+				t.Errorf("%s is changed (-before +after):\n%s\n%s", key(w, i), diff, p.Document)
 			}
 			ref := w.Ref()
 			if len(w.Templates) > 1 && w.Templates[i].Name != "" {
 				ref += " (" + w.Templates[i].Name + ")"
 			}
-			if len(adopt.Normal(before)) > 0 {
+			if len(before) > 0 {
 				placed++
 			}
-			if left[ref] {
-				continue // In part: what is left is not brought back.
-			}
-			if diff := cmp.Diff(adopt.Normal(before), adopt.Normal(back[key(w, i)])); diff != "" {
-				t.Errorf("%s does not come back (-before +after):\n%s\n%s", ref, diff, p.Document)
+			after := adopt.Normal(back[key(w, i)])
+			missing, more := without(before, after), without(after, before)
+			if len(missing) > left[ref] || len(more) > 0 {
+				t.Errorf("%s does not come back: missing %v, of which %d are left; more %v\n%s", ref, missing, left[ref], more, p.Document)
 			}
 		}
 	}
 	return placed
+}
+
+// without returns what is in a and not in b.
+func without(a, b []string) []string {
+	return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return slices.Contains(b, s) })
 }
 
 func key(w *workload.Workload, template int) string {
@@ -120,7 +158,7 @@ func key(w *workload.Workload, template int) string {
 }
 
 // stripped reads the objects again without their placement fields.
-func stripped(t testing.TB, ws []*workload.Workload) []*workload.Workload {
+func stripped(t rapid.TB, ws []*workload.Workload) []*workload.Workload {
 	t.Helper()
 	var out []*workload.Workload
 	for _, w := range ws {
