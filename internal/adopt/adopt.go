@@ -13,7 +13,9 @@
 package adopt
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/kubectl-sched/kubectl-sched/compiler/capability"
@@ -86,7 +88,11 @@ type aside struct {
 
 func newWork(r Request) *work {
 	w := &work{Request: r}
-	for _, o := range r.Workloads {
+	// The order of files must not show in what is proposed.
+	w.Workloads = slices.SortedStableFunc(slices.Values(r.Workloads), func(a, b *workload.Workload) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+	})
+	for _, o := range w.Workloads {
 		why := untouchable(o)
 		for i := range o.Templates {
 			t := &template{w: o, t: &o.Templates[i], index: i, id: len(w.templates), left: why}

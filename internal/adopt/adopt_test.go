@@ -1,6 +1,7 @@
 package adopt_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"maps"
@@ -59,6 +60,9 @@ func loaded(t rapid.TB, p *adopt.Proposal) *policy.Placement {
 	placement, findings := load.Evaluate(context.Background(), load.Options{Paths: []string{dir}})
 	if findings.HasErrors() {
 		t.Fatalf("%v\n%s", findings, p.Document)
+	}
+	if formatted, err := load.Format(p.Document, "imported.cue"); err != nil || !bytes.Equal(formatted, p.Document) {
+		t.Fatalf("%v: the document is not in CUE's form:\n%s", err, p.Document)
 	}
 	// The text says what was proved.
 	if diff := cmp.Diff(plain(t, p.Placement), plain(t, placement)); diff != "" {
@@ -120,6 +124,11 @@ func roundTrip(t rapid.TB, ws []*workload.Workload, p *adopt.Proposal) (placed i
 		for _, ref := range l.Workloads {
 			if l.Field == "everything" {
 				left[ref] = 1000
+				for _, policy := range p.Policies {
+					if slices.Contains(policy.Workloads, ref) {
+						t.Errorf("%s is left alone, and policy %q selects it", ref, policy.Name)
+					}
+				}
 			}
 			left[ref]++
 		}

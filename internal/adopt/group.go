@@ -31,6 +31,9 @@ type shared struct {
 func (w *work) compose() {
 	byKey := map[string]*shared{}
 	for _, t := range w.templates {
+		if t.left != "" {
+			continue
+		}
 		for _, p := range t.pieces {
 			ph := p.phrases[p.choice]
 			if ph.key == "" || ph.rank == unsaid {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -53,6 +54,7 @@ func TestRoundTrip(t *testing.T) {
 		total.Raw += p.Proof.Raw
 		total.Left += p.Proof.Left
 
+		slices.Reverse(r.Workloads)
 		again, err := adopt.Propose(context.Background(), r)
 		if err != nil || !bytes.Equal(p.Document, again.Document) {
 			t.Fatalf("%v: once more it is otherwise:\n%s\n%s", err, p.Document, again.Document)

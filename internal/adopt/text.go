@@ -122,6 +122,8 @@ func (t *template) where() string {
 	switch {
 	case at.Start.File == "":
 		return ""
+	case at.Start.File == "-":
+		return fmt.Sprintf(" (standard input, line %d)", at.Start.Line)
 	case at.Start.Line == 0:
 		return fmt.Sprintf(" (%s)", at.Start.File)
 	}
