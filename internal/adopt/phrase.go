@@ -72,7 +72,7 @@ func (w *work) phrasesFor(t *template, p *piece) []phrase {
 		out = append(out, require(v)...)
 		why = "nodes.require does not give it back as it was"
 	case *corev1.NodeSelector:
-		out, why = alternatives(v)
+		out, why = alternatives(v), aChoice
 	case corev1.PreferredSchedulingTerm:
 		out, why = preferred(v)
 	case podTerm:

@@ -150,18 +150,20 @@ func nodesOf(p *policy.Policy) *policy.Nodes {
 	return p.Nodes
 }
 
+// aChoice is why no intent says several terms.
+const aChoice = "a node needs to meet only one of its terms, and no intent says a choice between descriptions of nodes; it stays a choice (lint: workload/terms-are-alternatives asks whether all was meant)"
+
 // alternatives says several terms of which one must hold. The language has a
 // choice of values for one key, and none between descriptions.
-func alternatives(s *corev1.NodeSelector) ([]phrase, string) {
-	const why = "a node needs to meet only one of its terms, and no intent says a choice between descriptions of nodes; it stays a choice (lint: workload/terms-are-alternatives asks whether all was meant)"
+func alternatives(s *corev1.NodeSelector) []phrase {
 	var names []string
 	for _, t := range s.NodeSelectorTerms {
 		if len(t.MatchExpressions) > 0 || len(t.MatchFields) != 1 || t.MatchFields[0].Operator != corev1.NodeSelectorOpIn || t.MatchFields[0].Key != nodeexpr.NodeName.Name {
-			return nil, why
+			return nil
 		}
 		names = append(names, t.MatchFields[0].Values...)
 	}
-	return require(nodeexpr.Requirement{Key: nodeexpr.NodeName, Operator: corev1.NodeSelectorOpIn, Values: sorted(names)}), why
+	return require(nodeexpr.Requirement{Key: nodeexpr.NodeName, Operator: corev1.NodeSelectorOpIn, Values: sorted(names)})
 }
 
 // isWeight reports whether the API takes the weight.

@@ -118,7 +118,6 @@ func spread(t *template, c corev1.TopologySpreadConstraint) ([]phrase, string) {
 	name := topologyName(c.TopologyKey)
 	var out []phrase
 	for _, of := range subjects(t, c.LabelSelector, nil, nil) {
-		of := of
 		says := fmt.Sprintf("spread over %s, maxSkew %d, %sd: %s", name, c.MaxSkew, s.Strength, describeSubject(of))
 		if s.Strength == policy.Prefer {
 			says = fmt.Sprintf("spread over %s, maxSkew %d, preferred: %s", name, c.MaxSkew, describeSubject(of))
@@ -167,7 +166,6 @@ func colocation(t *template, apart bool, term podTerm) ([]phrase, string) {
 	slug := intentName + "-" + topologySlug(term.Term.TopologyKey)
 	var out []phrase
 	for _, of := range subjects(t, term.Term.LabelSelector, term.Term.Namespaces, term.Term.NamespaceSelector) {
-		of := of
 		name := colocationName(c, of)
 		says := fmt.Sprintf("%s on one %s, %s: %s", intentName, c.On, strength, describeSubject(of))
 		out = append(out, intent(slug, says, !term.Required, func(p *policy.Policy) bool {

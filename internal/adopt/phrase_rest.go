@@ -70,6 +70,7 @@ func taintName(t corev1.Toleration) string {
 		parts = append(parts, "evicting")
 	case corev1.TaintEffectPreferNoSchedule:
 		parts = append(parts, "soft")
+	default:
 	}
 	return word(strings.Join(parts, "-"))
 }

@@ -133,8 +133,8 @@ func chartLike(t *rapid.T, o map[string]any) {
 	if one("dedicated", 4) {
 		spec["tolerations"] = []any{map[string]any{"key": "t1", "operator": "Equal", "value": "x", "effect": "NoSchedule"}, map[string]any{"key": "t2", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": int64(30)}}
 		if one("byAffinity", 2) {
-			affinity()["nodeAffinity"] = map[string]any{"requiredDuringSchedulingIgnoredDuringExecution": map[string]any{"nodeSelectorTerms": []any{map[string]any{
-				"matchExpressions": []any{map[string]any{"key": "k1", "operator": "In", "values": []any{"a"}}}}}}}
+			term := map[string]any{"matchExpressions": []any{map[string]any{"key": "k1", "operator": "In", "values": []any{"a"}}}}
+			affinity()["nodeAffinity"] = map[string]any{"requiredDuringSchedulingIgnoredDuringExecution": map[string]any{"nodeSelectorTerms": []any{term}}}
 		} else {
 			spec["nodeSelector"] = map[string]any{"k1": "a", "beta.kubernetes.io/os": "linux"}
 		}

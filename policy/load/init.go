@@ -106,11 +106,11 @@ func leavesFolder(folder, file string) bool {
 		return false // It is not there yet.
 	}
 	for at := filepath.Dir(file); len(at) >= len(folder); at = filepath.Dir(at) {
-		real, err := filepath.EvalSymlinks(at)
+		target, err := filepath.EvalSymlinks(at)
 		if err != nil {
 			continue
 		}
-		rel, err := filepath.Rel(root, real)
+		rel, err := filepath.Rel(root, target)
 		return err != nil || !filepath.IsLocal(rel)
 	}
 	return false
