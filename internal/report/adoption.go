@@ -63,9 +63,16 @@ func adoptionProof(p adopt.Proof) string {
 	text := fmt.Sprintf("Compiled: the policies change none of %s that they are for, and bring the placement back after it is taken out. Of %s, %d are said by intents and %d by raw",
 		number(p.Unchanged, "pod template"), number(p.Pieces, "piece"), p.Intents, p.Raw)
 	if p.Left > 0 {
-		text += fmt.Sprintf("; %d are left in the manifests, where they stay in force", p.Left)
+		text += fmt.Sprintf("; %s left in the manifests, and in force", isOrAre(p.Left))
 	}
 	return text + "."
+}
+
+func isOrAre(n int) string {
+	if n == 1 {
+		return "1 is"
+	}
+	return fmt.Sprintf("%d are", n)
 }
 
 // mostRemarked is how many workloads a remark names.
