@@ -31,6 +31,12 @@ type InitOptions struct {
 	Replace bool
 }
 
+// ThereError says that a file is there already, which Init does not overwrite.
+type ThereError struct{ message string }
+
+// Error says which.
+func (e *ThereError) Error() string { return e.message }
+
 // starterName is the policy file that Init writes.
 const starterName = "placement.cue"
 
@@ -59,7 +65,7 @@ func Init(dir string, o InitOptions) (written []string, err error) {
 	files := map[string][]byte{filepath.Join(abs, name): document}
 	order := []string{filepath.Join(abs, name)}
 	if entries, err := filepath.Glob(filepath.Join(abs, "*.cue")); err == nil && len(entries) > 0 && !o.Replace {
-		return nil, fmt.Errorf("init %s: there are CUE files already, such as %s; choose an empty folder", dir, filepath.Base(entries[0]))
+		return nil, &ThereError{fmt.Sprintf("init %s: there are CUE files already, such as %s; choose an empty folder", dir, filepath.Base(entries[0]))}
 	}
 	root, inModule := moduleRoot(abs)
 	if !inModule {
@@ -82,14 +88,14 @@ func Init(dir string, o InitOptions) (written []string, err error) {
 		}
 	}
 	for _, name := range order {
+		if len(o.Document) > 0 && leavesFolder(abs, name) {
+			return nil, fmt.Errorf("init %s: %s lies outside of the folder, because a symbolic link leads there; remove the link", dir, shownBelow(abs, dir, name))
+		}
 		if _, err := os.Lstat(name); err == nil && !o.Replace {
-			return nil, fmt.Errorf("init %s: %s is there already; nothing was written", dir, shownBelow(abs, dir, name))
+			return nil, &ThereError{fmt.Sprintf("init %s: %s is there already; nothing was written", dir, shownBelow(abs, dir, name))}
 		}
 	}
 	for _, name := range order {
-		if len(o.Document) > 0 && leavesFolder(abs, name) {
-			return written, fmt.Errorf("init %s: %s lies outside of the folder, because a symbolic link leads there; remove the link", dir, shownBelow(abs, dir, name))
-		}
 		if err := writeFile(name, files[name], o.Replace); err != nil {
 			return written, fmt.Errorf("init %s: %w", dir, err)
 		}

@@ -197,7 +197,8 @@ func (o *importOptions) write(ctx context.Context, p *adopt.Proposal) error {
 		fmt.Fprintln(out, "wrote", name)
 	}
 	if err != nil {
-		if !o.flags.force {
+		var there *load.ThereError
+		if errors.As(err, &there) {
 			err = fmt.Errorf("%w, or overwrite with --force", err)
 		}
 		return err
