@@ -300,7 +300,7 @@ func (g *gathering) settle() {
 	slices.SortStableFunc(g.affinities, func(a, b conditional[affinityWish]) int { return a.wish.order(b.wish) })
 	for _, a := range g.affinities {
 		g.set.Colocations = append(g.set.Colocations, admission.Colocation{
-			When: admission.Any(a.when), Apart: a.wish.apart, Required: a.wish.required, Weight: a.wish.weight, Own: a.wish.own, Term: a.wish.term,
+			When: admission.Any(a.when), Apart: a.wish.apart, Required: a.wish.required, Weight: a.wish.weight, Own: a.wish.own, Plain: a.wish.plain, Term: a.wish.term,
 		})
 	}
 }

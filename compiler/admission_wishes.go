@@ -47,7 +47,7 @@ func (g *gathering) spread(r *rule, when admission.Case) {
 		if !ok {
 			continue
 		}
-		wish := admission.Spread{When: admission.Any(when), Key: key, Subject: counted, Require: s.Strength == policy.Require, MaxSkew: int32(s.MaxSkew)}
+		wish := admission.Spread{When: admission.Any(when), Key: key, Subject: counted, Require: s.Strength == policy.Require, MaxSkew: int32(s.MaxSkew), Plain: s.Plain}
 		if s.MinDomains != nil && wish.Require {
 			wish.MinDomains = int32(*s.MinDomains)
 		}
@@ -101,7 +101,7 @@ func (g *gathering) colocate(r *rule, when admission.Case, all map[string]policy
 			continue
 		}
 		g.affinities = append(g.affinities, conditional[affinityWish]{when, affinityWish{
-			apart: apart, required: col.Strength == policy.Require, weight: int32(col.Weight), own: counted.Own,
+			apart: apart, required: col.Strength == policy.Require, weight: int32(col.Weight), own: counted.Own, plain: col.Plain,
 			term: corev1.PodAffinityTerm{LabelSelector: sub.selector, Namespaces: sub.namespaces, NamespaceSelector: sub.namespaceSelector, TopologyKey: key},
 		}})
 	}

@@ -25,6 +25,9 @@ type affinityWish struct {
 	own bool
 	// mustWin counts for preferences.
 	mustWin bool
+	// plain says that revisions and runs are not told apart; noted where the pods
+	// are not known yet.
+	plain bool
 }
 
 // order is by what does not depend on the workload, so that it is the same on
@@ -90,7 +93,7 @@ func (d *draft) gatherColocations(r *rule, all map[string]policy.Colocation, apa
 		// What is required holds for old and new pods alike; a preference is
 		// about where the pods end up, so it does not mind those that go away.
 		runs := d.t.RunLabel != "" && slices.Contains(sub.matchLabelKeys, d.t.RunLabel)
-		if len(sub.matchLabelKeys) > 0 && (!wish.required || runs) && d.c.facts.supports(31) {
+		if len(sub.matchLabelKeys) > 0 && !col.Plain && (!wish.required || runs) && d.c.facts.supports(31) {
 			wish.term.MatchLabelKeys = sub.matchLabelKeys
 			wish.reason += "; matchLabelKeys counts the pods of one revision or run alone"
 		}

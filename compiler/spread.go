@@ -25,6 +25,8 @@ type spreadWish struct {
 	origins    []Origin
 	// mustWin counts while it is not required.
 	mustWin bool
+	// plain leaves out what is added, while all that asks for it is plain.
+	plain bool
 }
 
 // join returns what satisfies both wishes for the same key and pods: require
@@ -35,6 +37,7 @@ func (s spreadWish) join(o spreadWish) spreadWish {
 	s.maxSkew = min(s.maxSkew, o.maxSkew)
 	s.minDomains = max(s.minDomains, o.minDomains)
 	s.mustWin = s.mustWin || o.mustWin
+	s.plain = s.plain && o.plain
 	s.origins = uniqueOrigins(append(slices.Clone(s.origins), o.origins...))
 	return s
 }
@@ -74,7 +77,7 @@ func gatherSpread(d *draft, r *rule) {
 			d.report(finding{rule: problem.rule, policy: r.Name, at: r.author.at(append(slices.Clone(path), problem.path...)...), message: problem.message})
 			continue
 		}
-		wish := spreadWish{key: key, subject: sub, require: s.Strength == policy.Require, maxSkew: int32(s.MaxSkew), origins: []Origin{o}, mustWin: s.MustWin}
+		wish := spreadWish{key: key, subject: sub, require: s.Strength == policy.Require, maxSkew: int32(s.MaxSkew), origins: []Origin{o}, mustWin: s.MustWin, plain: s.Plain}
 		if s.MinDomains != nil {
 			wish.minDomains = int32(*s.MinDomains)
 		}
@@ -256,6 +259,13 @@ func (d *draft) constraint(s spreadWish) (corev1.TopologySpreadConstraint, []str
 		WhenUnsatisfiable: s.when(),
 		LabelSelector:     s.subject.selector,
 		MatchLabelKeys:    s.subject.matchLabelKeys,
+	}
+	if s.plain {
+		out.MatchLabelKeys = nil
+		if s.require && s.minDomains > 0 && d.c.facts.supports(27) {
+			out.MinDomains = &s.minDomains
+		}
+		return out, nil
 	}
 	if !d.c.facts.supports(27) {
 		d.c.reportOnce("minor", finding{

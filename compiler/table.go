@@ -54,7 +54,7 @@ var intents = []Intent{
 		Example: "spread: {\n\tzone: {strength: \"require\", maxSkew: 1}\n\tnode: strength: \"prefer\"\n}",
 		Fields:  []string{"topologySpreadConstraints", "schedulerName, for mustWin: a profile in which PodTopologySpread outweighs all other scores"},
 		Limits: "A constraint counts pods of one namespace, by their labels alone, and must count the pods it is for; everything else is an error. A DaemonSet's pods are one on each node already, so a spread over nodes says nothing, and one that is required over anything else is an error. " +
-			"mustWin is for a preferred spread and needs the bundled scheduler. All soft spreads of a pod are one score, so that one of them that is not mustWin is an error beside one that is.",
+			"plain leaves out what is added (matchLabelKeys, nodeTaintsPolicy, and minDomains where it is not said), for spreads as manifests have them; joined with one that is not plain, nothing is left out. mustWin is for a preferred spread and needs the bundled scheduler. All soft spreads of a pod are one score, so that one of them that is not mustWin is an error beside one that is.",
 		gather: gatherSpread,
 	},
 	{

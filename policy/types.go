@@ -438,6 +438,9 @@ type Spread struct {
 	Of         Subject `json:"of"`
 	// MustWin counts for Prefer alone.
 	MustWin bool `json:"mustWin,omitempty"`
+	// Plain leaves out matchLabelKeys, nodeTaintsPolicy, and MinDomains where it is
+	// nil.
+	Plain bool `json:"plain,omitempty"`
 }
 
 // Colocation puts pods into one domain (together) or into different ones (apart).
@@ -448,6 +451,8 @@ type Colocation struct {
 	Weight  int     `json:"weight"`
 	Of      Subject `json:"of"`
 	MustWin bool    `json:"mustWin,omitempty"`
+	// Plain leaves out matchLabelKeys.
+	Plain bool `json:"plain,omitempty"`
 }
 
 // Taint is a taint as a toleration names it: Value nil tolerates any value,

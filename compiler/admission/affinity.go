@@ -2,6 +2,7 @@ package admission
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -37,7 +38,7 @@ func (p *program) affinity(s Set) {
 // reports whether there is any wish for them.
 func (p *program) asked(s Set, side side, required bool, name string) bool {
 	var whens []When
-	var keys, owns, homes, weights, near, far []string
+	var keys, owns, plains, homes, weights, near, far []string
 	for _, c := range s.Colocations {
 		if c.Apart != side.apart || c.Required != required {
 			continue
@@ -51,7 +52,7 @@ func (p *program) asked(s Set, side side, required bool, name string) bool {
 		}
 		whens = append(whens, when)
 		keys, owns, homes = append(keys, cel.Quote(c.Term.TopologyKey)), append(owns, strconv.FormatBool(c.Own)), append(homes, cel.Quote(home))
-		weights = append(weights, fmt.Sprint(c.Weight))
+		weights, plains = append(weights, fmt.Sprint(c.Weight)), append(plains, strconv.FormatBool(c.Plain))
 		text, _ := literal(term)
 		far = append(far, "dyn("+text+")")
 		if home != "" {
@@ -72,6 +73,9 @@ func (p *program) asked(s Set, side side, required bool, name string) bool {
 			// What is required holds for the pods of all revisions, but only for
 			// those of one run.
 			keysNow = `(variables.kind == "CronJob" ? variables.ownMatchKeys : [])`
+		}
+		if slices.Contains(plains, "true") {
+			keysNow = fmt.Sprintf("(%s ? [] : %s)", p.numbered(name+"Plains", plains), keysNow)
 		}
 		term = fmt.Sprintf(`%s ? dyn({
       "topologyKey": dyn(%s), "labelSelector": dyn(variables.ownSelector), ?"matchLabelKeys": optional.ofNonZeroValue(dyn(%s))

@@ -117,6 +117,8 @@ type Spread struct {
 	MaxSkew int32
 	// MinDomains is 0 where no policy says.
 	MinDomains int32
+	// Plain leaves out what no policy says, while all that join are plain.
+	Plain bool
 }
 
 // RawSpread is a whole constraint.
@@ -133,8 +135,10 @@ type Colocation struct {
 	Weight int32
 	// Own says that the pods of the pod's own workload are meant; of Term nothing
 	// counts then but the topology key.
-	Own  bool
-	Term corev1.PodAffinityTerm
+	Own bool
+	// Plain counts the pods of all revisions and runs, too.
+	Plain bool
+	Term  corev1.PodAffinityTerm
 }
 
 // Scalar is a field of the pod spec with one value, of the type string.

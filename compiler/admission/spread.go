@@ -2,6 +2,7 @@ package admission
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -68,14 +69,14 @@ func (p *program) patchSpreads() {
 // spreadWishes defines the constraints that policies ask for, joined with each
 // other.
 func (p *program) spreadWishes(s Set) {
-	var keys, strengths, skews, domainsWanted, owns, selectors []string
+	var keys, strengths, skews, domainsWanted, owns, selectors, plains []string
 	var whens []When
 	for _, w := range s.Spreads {
 		keys = append(keys, cel.Quote(w.Key))
 		strengths = append(strengths, strconv.FormatBool(w.Require))
 		skews = append(skews, fmt.Sprint(w.MaxSkew))
 		domainsWanted = append(domainsWanted, fmt.Sprint(w.MinDomains))
-		owns = append(owns, strconv.FormatBool(w.Subject.Own))
+		owns, plains = append(owns, strconv.FormatBool(w.Subject.Own)), append(plains, strconv.FormatBool(w.Plain))
 		when, selector := w.When, "dyn({})"
 		if w.Subject.Own {
 			when = when.and("!"+DaemonSet, "variables.ownRows.size() > 0")
@@ -90,27 +91,37 @@ func (p *program) spreadWishes(s Set) {
 	if s.usesOwn() {
 		own, ownSelector, ownMatchKeys = p.numbered("spreadOwns", owns), "dyn(variables.ownSelector)", "dyn(variables.ownMatchKeys)"
 	}
+	// Only where some are plain do the rows say which.
+	plainRow, plainJoined := "", ""
+	if slices.Contains(plains, "true") {
+		plainRow = fmt.Sprintf(`, "plain": dyn(%s)`, p.numbered("spreadPlains", plains))
+		plainJoined = `, "plain": dyn(g.all(o, o.plain))`
+	}
 	p.define("spreadRows", `variables.spreadsChosen.map(i, {
     "key": dyn(%s), "require": dyn(%s), "maxSkew": dyn(%s), "minDomains": dyn(%s),
     "selector": %s ? %s : %s,
-    "matchKeys": %s ? %s : dyn([])
+    "matchKeys": %s ? %s : dyn([])%s
   })`, p.numbered("spreadKeys", keys), p.numbered("spreadStrengths", strengths), p.numbered("spreadSkews", skews), p.numbered("spreadDomains", domainsWanted),
-		own, ownSelector, p.numbered("spreadSelectors", selectors), own, ownMatchKeys)
+		own, ownSelector, p.numbered("spreadSelectors", selectors), own, ownMatchKeys, plainRow)
 	p.define("spreadCounted", `variables.spreadRows.map(w, w.selector).map(s, %s)`, canonicalSelector("s"))
 	p.define("spreadGroups", `variables.spreadRows.size() < 2 ? variables.spreadRows.map(w, [w]) : variables.spreadRows.transformList(i, w, variables.spreadRows.transformList(j, o,
       o.key == w.key && o.matchKeys == w.matchKeys && sets.equivalent(variables.spreadCounted[i], variables.spreadCounted[j]), o))`)
 	p.define("spreadJoined", `variables.spreadGroups.transformList(i, g,
     !variables.spreadRows.slice(0, i).exists(o, o in g), {
       "key": dyn(g[0].key), "selector": dyn(g[0].selector), "matchKeys": dyn(g[0].matchKeys),
-      "require": dyn(g.exists(o, o.require)), "maxSkew": dyn(g.map(o, int(o.maxSkew)).min()), "minDomains": dyn(g.map(o, int(o.minDomains)).max())
-    }).sortBy(w, w.key + (w.require ? " 1" : " 2"))`)
-	domains := p.domains(s)
+      "require": dyn(g.exists(o, o.require)), "maxSkew": dyn(g.map(o, int(o.maxSkew)).min()), "minDomains": dyn(g.map(o, int(o.minDomains)).max())%s
+    }).sortBy(w, w.key + (w.require ? " 1" : " 2"))`, plainJoined)
+	added, least := `?"matchLabelKeys": optional.ofNonZeroValue(dyn(w.matchKeys)), "nodeTaintsPolicy": dyn("Honor"),`, "optional.of(dyn("+p.domains(s)+"))"
+	if plainRow != "" {
+		added = `?"matchLabelKeys": optional.ofNonZeroValue(w.plain ? dyn([]) : dyn(w.matchKeys)), ?"nodeTaintsPolicy": w.plain ? optional.none() : optional.of(dyn("Honor")),`
+		least = "w.plain ? optional.none() : " + least
+	}
 	p.define("spreadWishes", `variables.spreadJoined.transformList(i, w,
     !variables.spreadJoined.slice(0, i).exists(o, o.key == w.key && o.require == w.require), {
       "maxSkew": dyn(w.maxSkew), "topologyKey": dyn(w.key), "whenUnsatisfiable": dyn(w.require ? "DoNotSchedule" : "ScheduleAnyway"),
-      "labelSelector": dyn(w.selector), ?"matchLabelKeys": optional.ofNonZeroValue(dyn(w.matchKeys)), "nodeTaintsPolicy": dyn("Honor"),
-      ?"minDomains": !w.require ? optional.none() : w.minDomains > 0 ? optional.of(dyn(w.minDomains)) : optional.of(dyn(%s))
-    })`, domains)
+      "labelSelector": dyn(w.selector), %s
+      ?"minDomains": !w.require ? optional.none() : w.minDomains > 0 ? optional.of(dyn(w.minDomains)) : %s
+    })`, added, least)
 }
 
 // place defines the constraints after those that are asked, of which no two are

@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/kubectl-sched/kubectl-sched/compiler/nodelabel"
 	"github.com/kubectl-sched/kubectl-sched/internal/workload"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 )
@@ -107,16 +108,6 @@ func (t *template) nearestLabel() string {
 	return ""
 }
 
-// replacedLabels maps the labels that went out of use to those in their place.
-var replacedLabels = map[string]string{
-	corev1.LabelFailureDomainBetaZone:   corev1.LabelTopologyZone,
-	corev1.LabelFailureDomainBetaRegion: corev1.LabelTopologyRegion,
-	corev1.LabelInstanceType:            corev1.LabelInstanceTypeStable,
-	"beta.kubernetes.io/arch":           corev1.LabelArchStable,
-	"beta.kubernetes.io/os":             corev1.LabelOSStable,
-	"node-role.kubernetes.io/master":    "node-role.kubernetes.io/control-plane",
-}
-
 // deprecatedLabels looks at every place of a manifest that names a label or taint of
 // nodes.
 func deprecatedLabels(t *template) {
@@ -159,7 +150,7 @@ func deprecatedLabels(t *template) {
 		add(tol.Key, workload.Tolerations, asKey, i, "key")
 	}
 	for _, u := range uses {
-		now := replacedLabels[u.key]
+		now := nodelabel.Replacement(u.key)
 		if now == "" || named[string(u.field)+now] {
 			continue
 		}

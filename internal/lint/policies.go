@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/kubectl-sched/kubectl-sched/compiler/nodelabel"
 	"github.com/kubectl-sched/kubectl-sched/internal/workload"
 	"github.com/kubectl-sched/kubectl-sched/policy"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
@@ -209,7 +210,7 @@ func deprecatedInPolicies(j *judgement) {
 			return
 		}
 		for _, key := range sortedKeys(n.Labels) {
-			if now := replacedLabels[key]; now != "" && len(n.Labels[now]) == 0 {
+			if now := nodelabel.Replacement(key); now != "" && len(n.Labels[now]) == 0 {
 				at := ps.At(append(slices.Clone(path), "labels", key)...)
 				j.report(diag.Finding{
 					Policy: name, Range: at,
@@ -220,8 +221,8 @@ func deprecatedInPolicies(j *judgement) {
 	}
 	for _, p := range j.pools() {
 		check(p.Positions, "", &p.Nodes, "nodes")
-		if t := dedicatedTaint(p); t != nil && replacedLabels[t.Key] != "" {
-			j.report(diag.Finding{Subject: "pool " + p.Name, Range: p.Positions.At("dedicated", "taint", "key"), Message: fmt.Sprintf("%q is out of use, and new clusters do not have it; write %q", t.Key, replacedLabels[t.Key])})
+		if t := dedicatedTaint(p); t != nil && nodelabel.Replacement(t.Key) != "" {
+			j.report(diag.Finding{Subject: "pool " + p.Name, Range: p.Positions.At("dedicated", "taint", "key"), Message: fmt.Sprintf("%q is out of use, and new clusters do not have it; write %q", t.Key, nodelabel.Replacement(t.Key))})
 		}
 	}
 	for _, p := range j.policies() {

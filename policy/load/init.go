@@ -2,6 +2,7 @@ package load
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -22,15 +23,29 @@ type InitOptions struct {
 	// Vendor puts a copy of the schema and the catalog beside the policies, so that plain CUE
 	// and editors find it without a registry.
 	Vendor bool
+	// Document is what the policy file says; empty for the starter document. File is
+	// the name of the file; empty for the usual one.
+	Document []byte
+	File     string
+	// Replace overwrites files that are there already.
+	Replace bool
 }
+
+// ThereError says that a file is there already, which Init does not overwrite.
+type ThereError struct{ message string }
+
+// Error says which.
+func (e *ThereError) Error() string { return e.message }
 
 // starterName is the policy file that Init writes.
 const starterName = "placement.cue"
 
 // Init makes a folder for policies: a starter document with the typed patterns,
 // and, unless the folder lies in a CUE module already, a cue.mod. With Vendor,
-// the module gets a copy of the schema and the catalog. It returns the files that it wrote, and
-// it overwrites none: if any is there already, nothing is written.
+// the module gets a copy of the schema and the catalog. It returns the files that it
+// wrote, and it overwrites none without Replace: if any is there already, nothing is
+// written. It writes nothing outside of dir but that copy, which belongs in the module;
+// where that is above dir, the copy is left out with a Document.
 func Init(dir string, o InitOptions) (written []string, err error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -38,15 +53,19 @@ func Init(dir string, o InitOptions) (written []string, err error) {
 	}
 	pkg := o.Package
 	if pkg == "" {
-		pkg = PackageName(filepath.Base(abs))
+		pkg = packageName(filepath.Base(abs))
 	}
 	if !packagePattern.MatchString(pkg) {
 		return nil, fmt.Errorf("init %s: %q cannot be the name of a package; use lower-case letters and digits, beginning with a letter", dir, pkg)
 	}
-	files := map[string][]byte{filepath.Join(abs, starterName): starter(pkg)}
-	order := []string{filepath.Join(abs, starterName)}
-	if entries, err := filepath.Glob(filepath.Join(abs, "*.cue")); err == nil && len(entries) > 0 {
-		return nil, fmt.Errorf("init %s: there are CUE files already, such as %s; choose an empty folder", dir, filepath.Base(entries[0]))
+	document, name := starter(pkg), cmp.Or(o.File, starterName)
+	if len(o.Document) > 0 {
+		document = o.Document
+	}
+	files := map[string][]byte{filepath.Join(abs, name): document}
+	order := []string{filepath.Join(abs, name)}
+	if entries, err := filepath.Glob(filepath.Join(abs, "*.cue")); err == nil && len(entries) > 0 && !o.Replace {
+		return nil, &ThereError{fmt.Sprintf("init %s: there are CUE files already, such as %s; choose an empty folder", dir, filepath.Base(entries[0]))}
 	}
 	root, inModule := moduleRoot(abs)
 	if !inModule {
@@ -55,7 +74,7 @@ func Init(dir string, o InitOptions) (written []string, err error) {
 		files[file] = []byte("module: " + strconv.Quote("policy.local/"+pkg+"@v0") + "\nlanguage: version: " + strconv.Quote(policy.SchemaLanguage) + "\n")
 		order = append(order, file)
 	}
-	if o.Vendor {
+	if o.Vendor && (len(o.Document) == 0 || root == abs) {
 		vendored, err := vendorFiles(root)
 		if err != nil {
 			return nil, err
@@ -69,17 +88,38 @@ func Init(dir string, o InitOptions) (written []string, err error) {
 		}
 	}
 	for _, name := range order {
-		if _, err := os.Lstat(name); err == nil {
-			return nil, fmt.Errorf("init %s: %s is there already; nothing was written", dir, shownBelow(abs, dir, name))
+		if len(o.Document) > 0 && leavesFolder(abs, name) {
+			return nil, fmt.Errorf("init %s: %s lies outside of the folder, because a symbolic link leads there; remove the link", dir, shownBelow(abs, dir, name))
+		}
+		if _, err := os.Lstat(name); err == nil && !o.Replace {
+			return nil, &ThereError{fmt.Sprintf("init %s: %s is there already; nothing was written", dir, shownBelow(abs, dir, name))}
 		}
 	}
 	for _, name := range order {
-		if err := writeFile(name, files[name], false); err != nil {
+		if err := writeFile(name, files[name], o.Replace); err != nil {
 			return written, fmt.Errorf("init %s: %w", dir, err)
 		}
 		written = append(written, shownBelow(abs, dir, name))
 	}
 	return written, nil
+}
+
+// leavesFolder reports whether the folder that the file is to be in lies, by way of
+// symbolic links, outside of the given one.
+func leavesFolder(folder, file string) bool {
+	root, err := filepath.EvalSymlinks(folder)
+	if err != nil {
+		return false // It is not there yet.
+	}
+	for at := filepath.Dir(file); len(at) >= len(folder); at = filepath.Dir(at) {
+		target, err := filepath.EvalSymlinks(at)
+		if err != nil {
+			continue
+		}
+		rel, err := filepath.Rel(root, target)
+		return err != nil || !filepath.IsLocal(rel)
+	}
+	return false
 }
 
 // Vendor puts the schema and the catalog of this build into the CUE module that dir is
@@ -194,8 +234,14 @@ var (
 	notInPackage   = regexp.MustCompile(`[^a-z0-9_]+`)
 )
 
-// PackageName makes a package's name of a folder's.
-func PackageName(folder string) string {
+// PackageName returns the name of the package that Init makes of a folder's.
+func PackageName(dir string) (string, error) {
+	abs, err := filepath.Abs(dir)
+	return packageName(filepath.Base(abs)), err
+}
+
+// packageName makes a package's name of a folder's.
+func packageName(folder string) string {
 	name := strings.Trim(notInPackage.ReplaceAllString(strings.ToLower(folder), "_"), "_0123456789")
 	if name == "" {
 		return "placement"

@@ -191,3 +191,49 @@ func TestFormat(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// A document of somebody else's is written in the place of the starter: whole, not
+// over what is there, and never outside of the folder.
+func TestInitDocument(t *testing.T) {
+	t.Parallel()
+	dir, outside := filepath.Join(t.TempDir(), "placement"), t.TempDir()
+	document := []byte("package placement\n\npolicies: p: {workloads: namespaces: [\"shop\"], priority: class: \"high\"}\n")
+	options := load.InitOptions{Vendor: true, Document: document, File: "imported.cue"}
+	if _, err := load.Init(dir, options); err != nil {
+		t.Fatal(err)
+	}
+	p, findings := load.Evaluate(context.Background(), load.Options{Paths: []string{dir}})
+	if len(findings) > 0 || len(p.Policies) != 1 {
+		t.Fatalf("got %v, %v", p, findings)
+	}
+	if err := vet(t, dir); err != nil {
+		t.Errorf("cue vet: %v", err)
+	}
+	var there *load.ThereError
+	if _, err := load.Init(dir, options); !errors.As(err, &there) {
+		t.Errorf("it overwrites: %v", err)
+	}
+	options.Replace = true
+	if _, err := load.Init(dir, options); err != nil {
+		t.Error(err)
+	}
+
+	// Below a module the copy of the schema belongs elsewhere, and is left out.
+	below := filepath.Join(dir, "below")
+	options.Package = "below"
+	options.Document = []byte("package below\n")
+	written, err := load.Init(below, options)
+	if want := []string{filepath.Join(below, "imported.cue")}; err != nil || !cmp.Equal(want, written) {
+		t.Errorf("wrote %v, %v", written, err)
+	}
+
+	// A link that leads out is not followed, and then nothing is written.
+	linked := filepath.Join(t.TempDir(), "linked")
+	if err := errors.Join(os.Mkdir(linked, 0o755), os.Symlink(outside, filepath.Join(linked, "cue.mod"))); err != nil {
+		t.Fatal(err)
+	}
+	written, err = load.Init(linked, options)
+	if entries, readErr := os.ReadDir(outside); err == nil || len(written) > 0 || readErr != nil || len(entries) > 0 {
+		t.Errorf("wrote %v and %v outside: %v, %v", written, entries, err, readErr)
+	}
+}

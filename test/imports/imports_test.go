@@ -63,6 +63,7 @@ var layers = []string{
 	"internal/install",
 	"internal/apply",
 	"internal/review",
+	"internal/adopt",
 	"internal/lint",
 	"internal/lint/fingerprint",
 	"internal/lint/fix",

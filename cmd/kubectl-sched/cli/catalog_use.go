@@ -218,11 +218,9 @@ func (o *catalogUseOptions) others(ctx context.Context, folder, file string) (te
 		}
 	}
 	if pkg == "" {
-		abs, err := filepath.Abs(folder)
-		if err != nil {
+		if pkg, err = load.PackageName(folder); err != nil {
 			return nil, "", err
 		}
-		pkg = load.PackageName(filepath.Base(abs))
 	}
 	return texts, pkg, nil
 }

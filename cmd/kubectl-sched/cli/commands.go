@@ -7,6 +7,7 @@ func commands() []func(*app) *cobra.Command {
 	return []func(*app) *cobra.Command{
 		newInitCommand,
 		newCatalogCommand,
+		newImportCommand,
 		newFmtCommand,
 		newLintCommand,
 		newTestCommand,

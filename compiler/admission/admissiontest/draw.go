@@ -309,6 +309,7 @@ func (d drawer) counting(p *policy.Policy) {
 		if s.Strength == policy.Require && d.one("min", 2) {
 			s.MinDomains = new(rapid.IntRange(1, 4).Draw(d.t, "minDomains"))
 		}
+		s.Plain = d.one("plain", 3)
 		if p.Spread == nil {
 			p.Spread = map[string]policy.Spread{}
 		}
@@ -318,7 +319,7 @@ func (d drawer) counting(p *policy.Policy) {
 		if !d.one(label, 5) {
 			return nil
 		}
-		c := policy.Colocation{On: pick(d, "on", "zone", "node"), Strength: d.strength(), Weight: rapid.IntRange(1, 100).Draw(d.t, "weight"), Of: d.subject()}
+		c := policy.Colocation{On: pick(d, "on", "zone", "node"), Strength: d.strength(), Weight: rapid.IntRange(1, 100).Draw(d.t, "weight"), Of: d.subject(), Plain: d.one("plain", 3)}
 		if c.Of.Kind == policy.ByLabels && d.one("elsewhere", 3) {
 			c.Of.Namespaces = pick(d, "countedNamespaces", []string{"shop"}, []string{"*"}, []string{"ml", "shop"})
 		}
