@@ -3,6 +3,7 @@ package release
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -117,12 +118,12 @@ func (o Options) pluginFiles(ctx context.Context, p gobuild.Platform) ([]archive
 
 // programFiles builds a command and returns the binary with what must go wherever it
 // goes: our licence, those of others, and the bill of materials.
-func (o Options) programFiles(ctx context.Context, command gobuild.Command, p gobuild.Platform) ([]archive.File, error) {
+func (o Options) programFiles(ctx context.Context, command gobuild.Command, p gobuild.Platform) (files []archive.File, err error) {
 	dir, err := os.MkdirTemp("", "release-")
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	name := filepath.Base(command.Package)
 	output := filepath.Join(dir, p.Executable(name))
 	if err := gobuild.Build(ctx, o.Root, output, command, p); err != nil {

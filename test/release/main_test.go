@@ -56,16 +56,18 @@ type dist struct {
 
 func (d *dist) get(t *testing.T) string {
 	t.Helper()
-	d.once.Do(func() {
-		if d.dir, d.err = os.MkdirTemp("", "release-test-"); d.err == nil {
-			// Not the test's context: the release outlives the test that comes first.
-			d.err = d.make(context.WithoutCancel(t.Context()), d.dir)
-		}
-	})
+	// Not the test's context: the release outlives the test that comes first.
+	d.once.Do(func() { d.fill(context.WithoutCancel(t.Context())) })
 	if d.err != nil {
 		t.Fatal(d.err)
 	}
 	return d.dir
+}
+
+func (d *dist) fill(ctx context.Context) {
+	if d.dir, d.err = os.MkdirTemp("", "release-test-"); d.err == nil {
+		d.err = d.make(ctx, d.dir)
+	}
 }
 
 func makeRelease(ctx context.Context, source, dir string) error {

@@ -1,6 +1,7 @@
 package sandboxtest
 
 import (
+	"errors"
 	"fmt"
 	"net"
 )
@@ -12,10 +13,9 @@ func FreePort() (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer listener.Close()
 	address, ok := listener.Addr().(*net.TCPAddr)
 	if !ok {
-		return 0, fmt.Errorf("a listener on TCP has the address %v", listener.Addr())
+		return 0, errors.Join(fmt.Errorf("a listener on TCP has the address %v", listener.Addr()), listener.Close())
 	}
-	return address.Port, nil
+	return address.Port, listener.Close()
 }
