@@ -85,8 +85,8 @@ func TestKrew(t *testing.T) {
 	manifest := filepath.Join(dir, "sched.yaml")
 	m.run("validate-krew-manifest", "-skip-install", "-manifest", manifest)
 	m.run("krew", "install", "--manifest="+manifest, "--archive="+filepath.Join(dir, release.ArchiveName(version, host)))
-	if list := m.run("krew", "list"); !strings.Contains(list, "sched") {
-		t.Errorf("krew lists %q", list)
+	if list := m.run("kubectl", "plugin", "list"); !strings.Contains(list, filepath.Join(".krew", "bin", "kubectl-sched")) {
+		t.Errorf("kubectl knows the plugins %q", list)
 	}
 
 	t.Run("version", func(t *testing.T) {

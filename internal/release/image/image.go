@@ -47,7 +47,7 @@ func Of(o Options, p gobuild.Platform, files []archive.File) (v1.Image, error) {
 	}
 	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {
 		return io.NopCloser(bytes.NewReader(content.Bytes())), nil
-	}, tarball.WithMediaType(types.OCILayer), tarball.WithCompressionLevel(9))
+	}, tarball.WithMediaType(types.OCILayer), tarball.WithCompressionLevel(9), tarball.WithCompressedCaching)
 	if err != nil {
 		return nil, fmt.Errorf("make the layer: %w", err)
 	}
