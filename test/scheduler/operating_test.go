@@ -31,6 +31,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/deploy"
+	"github.com/kubectl-sched/kubectl-sched/schedulerbin/gangkey"
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/gates/condition"
 )
 
@@ -95,7 +96,7 @@ func (l *lab) work() {
 	l.Helper()
 	l.create(l.pod("single", nil))
 	nowhere := l.pod("nowhere", nil)
-	nowhere.Spec.NodeSelector = map[string]string{poolLabel: "nobody's"}
+	nowhere.Spec.NodeSelector = map[string]string{poolLabel: "nobody"}
 	l.create(nowhere)
 	l.podGroup("gang", 2)
 	for i := range 2 {
@@ -103,12 +104,12 @@ func (l *lab) work() {
 	}
 	cached := l.pod("cached", nil)
 	cached.Spec.SchedulerName = cacheName
-	const gate = condition.Prefix + "self"
-	text, err := condition.Encode(&condition.Condition{Peers: &condition.Peers{Selector: "test.example/self=yes", Min: 1}})
+	const gate = condition.Prefix + "gang"
+	text, err := condition.Encode(&condition.Condition{Peers: &condition.Peers{Selector: gangkey.Label + "=gang", Min: 2}})
 	if err != nil {
 		l.Fatal(err)
 	}
-	cached.Labels, cached.Annotations = map[string]string{"test.example/self": "yes"}, map[string]string{gate: text}
+	cached.Annotations = map[string]string{gate: text}
 	cached.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: gate}}
 	l.create(cached)
 	l.untilBound("single", 1)

@@ -96,6 +96,16 @@ func series(of string, node parser.Node, by []string) (all []Series) {
 		if !n.Without {
 			by = slices.Concat(by, n.Grouping)
 		}
+	case *parser.BinaryExpr:
+		var on []string
+		if m := n.VectorMatching; m != nil && m.On {
+			on = m.MatchingLabels
+		}
+		left, right := slices.Concat(by, on), slices.Concat(by, on)
+		if n.Op == parser.LAND || n.Op == parser.LUNLESS {
+			right = on // only whether there is something counts of it
+		}
+		return append(series(of, n.LHS, left), series(of, n.RHS, right)...)
 	case *parser.VectorSelector:
 		s := Series{Of: of, Metric: n.Name, Labels: slices.Clone(by), Equal: map[string]string{}}
 		for _, m := range n.LabelMatchers {
