@@ -91,7 +91,7 @@ func (o Options) write(name string, data []byte) (sum string, err error) {
 		return "", fmt.Errorf("write the release: %w", err)
 	}
 	digest := sha256.Sum256(data)
-	o.Say("%s: %.1f MB", name, float64(len(data))/1e6)
+	o.Say("%s: %d bytes", name, len(data))
 	return hex.EncodeToString(digest[:]), nil
 }
 
