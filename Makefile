@@ -6,7 +6,8 @@ SHELL       := bash
 .DEFAULT_GOAL := help
 
 BIN      := $(CURDIR)/bin
-VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+# Without a tag there is no version yet, but what is built can still be told apart.
+VERSION  ?= $(shell git describe --tags --match 'v*' --dirty 2>/dev/null || git describe --always --dirty --abbrev=12 --exclude '*' 2>/dev/null | sed 's/^/v0.0.0-0.g/' || echo dev)
 LDFLAGS  := -s -w -X main.version=$(VERSION)
 SANDBOX  := $(BIN)/sched-sandbox
 SCHEDULER := $(BIN)/placement-scheduler
@@ -75,6 +76,17 @@ screenshots: build ## the pictures of docs/images, from a real review (needs a C
 vulncheck: $(BIN)/govulncheck ## known vulnerabilities in what we link (needs the network)
 	$(BIN)/govulncheck ./...
 
+# What is released says when it was last changed by its commit, not by the clock.
+RELEASE = SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) go run ./cmd/release -version $(VERSION) -commit $$(git rev-parse HEAD) -dist dist $(if $(PLATFORMS),-platforms $(PLATFORMS))
+
+.PHONY: release
+release: ## write archives of the plugin, checksums and krew's manifest to dist/ (VERSION=v1.2.3; PLATFORMS=linux/amd64 for one; each about 4 minutes the first time)
+	$(RELEASE) archives
+
+.PHONY: image
+image: ## write the scheduler's image to dist/, without Docker (VERSION=v1.2.3; PLATFORMS=linux/amd64 for one)
+	$(RELEASE) image
+
 .PHONY: generate
 generate: ## write docs/reference and everything else that comes from the code
 	go run ./docs/generate
@@ -85,7 +97,7 @@ verify: ## fail if a generated file is not current
 
 .PHONY: clean
 clean: ## remove what was built
-	rm -rf $(BIN)
+	rm -rf $(BIN) dist
 
 # The tools are pinned in a module of their own, so that they add nothing to ours.
 $(BIN)/golangci-lint $(BIN)/cue $(BIN)/govulncheck: tools/go.mod

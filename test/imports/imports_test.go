@@ -16,6 +16,7 @@ const module = "github.com/kubectl-sched/kubectl-sched"
 var layers = []string{
 	"policy/diag",
 	"schedulerbin/args",
+	"schedulerbin/imagename",
 	"schedulerbin/gangkey",
 	"schedulerbin/gates/condition",
 	"policy",
@@ -23,6 +24,7 @@ var layers = []string{
 	"catalog",
 	"policy/load",
 	"policy/load/take",
+	"internal/completion",
 	"internal/revision",
 	"internal/workload/plain",
 	"internal/workload/ownership",
@@ -224,6 +226,11 @@ func TestWalls(t *testing.T) {
 			forbidden: []string{"k8s.io/kubernetes", "k8s.io/apiserver", "github.com/spf13/cobra", "cuelang.org/go"},
 		},
 		{
+			name:      "a release is made without a cluster, and without what it is made of",
+			packages:  []string{"cmd/release"},
+			forbidden: []string{"k8s.io", "cuelang.org/go", "github.com/spf13/cobra", "github.com/docker/docker"},
+		},
+		{
 			name:      "only the loader reaches CUE",
 			packages:  []string{"internal/workload", "compiler/emit", "internal/cluster", "internal/apply"},
 			forbidden: []string{"cuelang.org/go"},
@@ -256,6 +263,8 @@ func TestDirectImports(t *testing.T) {
 		"k8s.io/kubernetes":                        {"compiler/profile", "cmd/placement-scheduler", "cmd/sched-sandbox", "internal/sandbox", "internal/simulate", "schedulerbin/", "test/"},
 		"k8s.io/kubernetes/cmd/kube-scheduler":     {"cmd/placement-scheduler", "cmd/sched-sandbox"},
 		"sigs.k8s.io/kwok":                         {"cmd/sched-sandbox", "internal/sandbox", "test/"},
+		"github.com/google/go-containerregistry":   {"internal/release", "test/"},
+		"github.com/CycloneDX/cyclonedx-go":        {"internal/release/bom", "test/"},
 	}
 	for _, line := range list(t, "-f", `{{.ImportPath}} {{join .Imports " "}}`, module+"/...") {
 		words := strings.Fields(line)

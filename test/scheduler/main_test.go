@@ -93,6 +93,7 @@ type plane struct {
 	err       error
 	sandbox   *sandbox.Sandbox
 	scheduler *exec.Cmd
+	port      int // where the scheduler serves its metrics
 	dir       string
 	client    kubernetes.Interface
 	dynamic   dynamic.Interface
@@ -155,7 +156,11 @@ profiles:
 - schedulerName: %s
   plugins: {multiPoint: {enabled: [{name: CacheLocality, weight: 10}, {name: GPUMemory}]}}
 `, p.sandbox.Kubeconfig(), schedulerName, greedyName, evictName, cacheName)
-	if p.scheduler, err = startProcess(binary, p.dir, "main", config); err != nil {
+	if p.port, err = sandboxtest.FreePort(); err != nil {
+		return err
+	}
+	serving := []string{fmt.Sprintf("--secure-port=%d", p.port), "--bind-address=127.0.0.1", "--authorization-always-allow-paths=/metrics"}
+	if p.scheduler, err = startProcess(binary, p.dir, "main", config, serving...); err != nil {
 		return err
 	}
 	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {

@@ -10,17 +10,16 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
-)
 
-// shimName is the program that kubectl asks for the plugin's completions.
-const shimName = "kubectl_complete-sched"
+	"github.com/kubectl-sched/kubectl-sched/internal/completion"
+)
 
 func newCompletionCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "completion (install | bash | zsh | fish | powershell)",
 		Short:   "Set up completion in the shell",
 		GroupID: groupLook,
-		Long: "kubectl completes plugins by asking a program called " + shimName + ". \"install\" writes\n" +
+		Long: "kubectl completes plugins by asking a program called " + completion.Name + ". \"install\" writes\n" +
 			"that program beside the plugin; then, with kubectl's own completion set up, pressing TAB\n" +
 			"after \"kubectl sched\" completes verbs, flags, policies, clusters, sets and namespaces.\n\n" +
 			"The names of shells print a script for the plugin's own name, kubectl-sched.",
@@ -59,7 +58,7 @@ func newCompletionInstallCommand(a *app) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE:  runE(func([]string) (*completionInstallOptions, error) { return f.toOptions(a) }),
 	}
-	cmd.Flags().StringVar(&f.dir, "dir", "", "Folder on the PATH to write "+shimName+" to; the plugin's own if not given")
+	cmd.Flags().StringVar(&f.dir, "dir", "", "Folder on the PATH to write "+completion.Name+" to; the plugin's own if not given")
 	return cmd
 }
 
@@ -109,10 +108,7 @@ func (o *completionInstallOptions) Validate() error {
 
 // Run implements options.
 func (o *completionInstallOptions) Run(context.Context) error {
-	name, text := shimName, "#!/bin/sh\n# Completes \"kubectl sched\"; kubectl runs it.\nexec kubectl sched __complete \"$@\"\n"
-	if runtime.GOOS == "windows" {
-		name, text = shimName+".cmd", "@echo off\r\nkubectl sched __complete %*\r\n"
-	}
+	name, text := completion.Shim(runtime.GOOS)
 	path := filepath.Join(o.dir, name)
 	if err := replaceFile(path, []byte(text), 0o755); err != nil {
 		return fmt.Errorf("install the completion: %w", err)

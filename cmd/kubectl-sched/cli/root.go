@@ -31,13 +31,15 @@ import (
 // Main runs the command line args (without the program's name) and returns the
 // exit code: 0 for success, 1 for findings of lint and differences of diff, 2
 // or more for everything that went wrong, usage errors included.
-func Main(args []string, streams genericiooptions.IOStreams) int {
+func Main(args []string, streams genericiooptions.IOStreams, release Release) int {
 	// The client libraries log what they return as an error too, and a user is
 	// told once.
 	klog.SetLogger(logr.Discard())
 	ctx, stop := interruptible(context.Background())
 	defer stop()
-	return run(ctx, newApp(streams), args)
+	a := newApp(streams)
+	a.release = release
+	return run(ctx, a, args)
 }
 
 // oneWish is within what time several signals mean the same: a terminal sends
@@ -73,6 +75,8 @@ func Standard() genericiooptions.IOStreams {
 // app is what the commands need of the world outside.
 type app struct {
 	genericiooptions.IOStreams
+	// release is what this program was released as.
+	release Release
 	// now is the clock.
 	now func() time.Time
 	// getenv reads an environment variable, "" for one that is not set.

@@ -17,6 +17,7 @@ import (
 	"github.com/kubectl-sched/kubectl-sched/internal/install"
 	"github.com/kubectl-sched/kubectl-sched/internal/report"
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/deploy"
+	"github.com/kubectl-sched/kubectl-sched/schedulerbin/imagename"
 )
 
 func newSchedulerCommand(a *app) *cobra.Command {
@@ -28,7 +29,7 @@ func newSchedulerCommand(a *app) *cobra.Command {
 			"what built-in fields cannot say: gangs, caches, GPU memory, gates. It runs beside the\n" +
 			"default scheduler, with profiles of its own. A profile is served before any workload\n" +
 			"points to it, and none goes that a workload or a waiting pod still names.",
-		Example: "  kubectl sched scheduler install -p placement --image registry.example.com/placement-scheduler:v1.0.0\n" +
+		Example: "  kubectl sched scheduler install -p placement\n" +
 			"  kubectl sched scheduler status",
 	}, newSchedulerInstallCommand(a), newSchedulerStatusCommand(a), newSchedulerUpgradeCommand(a), newSchedulerUninstallCommand(a))
 }
@@ -59,7 +60,7 @@ func (f *installFlags) addTo(cmd *cobra.Command) {
 	flags.StringVar(&f.cluster, "cluster", "", "Cluster of the policies' clusters block to install for")
 	flags.Lookup("namespace").Usage = "Namespace that the scheduler runs in (default " + deploy.DefaultNamespace + ")"
 	flags.StringVar(&f.file, "config", "", "File with a KubeSchedulerConfiguration, in place of policies")
-	flags.StringVar(&f.image, "image", "", "Image of the scheduler")
+	flags.StringVar(&f.image, "image", "", "Image of the scheduler (default that of the plugin's own release; for upgrade, the one that runs)")
 	flags.IntVar(&f.replicas, "replicas", deploy.DefaultReplicas, "How many replicas; one of them schedules")
 	flags.StringVar(&f.overlay, "overlay", "", "Folder with a kustomize Component that changes what is installed")
 	flags.StringVar(&f.dryRun, "dry-run", dryRunNone, "\"client\" writes the objects out (-o yaml, for GitOps), \"server\" has the cluster check them; nothing is installed")
@@ -81,10 +82,11 @@ func newSchedulerInstallCommand(a *app) *cobra.Command {
 			"leads, a disruption budget, a service for metrics, and the admission policies that keep\n" +
 			"its account and approvals of gates to what they are for. It has the profiles that the\n" +
 			"policies need for the workloads of the cluster, or of manifests that are given; or a\n" +
-			"configuration of your own. It returns when all replicas run. A mistake is refused before\n" +
-			"anything is written.",
-		Example: "  kubectl sched scheduler install -p placement --image registry.example.com/placement-scheduler:v1.0.0\n" +
-			"  kubectl sched scheduler install --config scheduler.yaml --image … --dry-run=client -o yaml > scheduler/all.yaml",
+			"configuration of your own. A released plugin installs the image of its own version. It\n" +
+			"returns when all replicas run. A mistake is refused before anything is written.",
+		Example: "  kubectl sched scheduler install -p placement\n" +
+			"  kubectl sched scheduler install -p placement --image registry.example.com/mirror/placement-scheduler:v1.0.0\n" +
+			"  kubectl sched scheduler install --config scheduler.yaml --dry-run=client -o yaml > scheduler/all.yaml",
 		Args: cobra.NoArgs,
 		RunE: runE(func([]string) (*installOptions, error) { return f.toOptions(a, false) }),
 	}
@@ -137,6 +139,9 @@ func (f *installFlags) toOptions(a *app, upgrade bool) (*installOptions, error) 
 		allowSkew: f.allowSkew, force: f.force, timeout: f.timeout,
 		render: deploy.Options{Image: f.image, Replicas: f.replicas, Overlay: f.overlay},
 	}
+	if image, released := imagename.Released(a.ownVersion()); released && !upgrade && o.render.Image == "" {
+		o.render.Image = image
+	}
 	if f.config.Namespace != nil {
 		o.render.Namespace = *f.config.Namespace
 	}
@@ -157,7 +162,7 @@ func (o *installOptions) Validate() error {
 	case o.dryRun != dryRunNone && o.dryRun != dryRunClient && o.dryRun != dryRunServer:
 		return fmt.Errorf("--dry-run must be \"none\", \"client\" or \"server\", not %q", o.dryRun)
 	case o.render.Image == "" && !o.upgrade:
-		return errors.New("give the scheduler's image with --image")
+		return errors.New("give the scheduler's image with --image: this plugin is no release, which would have an image of its own")
 	case o.render.Image == "" && o.dryRun == dryRunClient:
 		return errors.New("give the scheduler's image with --image: a client dry run does not ask the cluster which one runs")
 	case o.render.Replicas < 1:

@@ -17,7 +17,10 @@ import (
 // by a script, and by the plugin for its own child process.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"kubectl-sched": func() { os.Exit(cli.Main(os.Args[1:], cli.Standard())) },
+		"kubectl-sched": func() { os.Exit(cli.Main(os.Args[1:], cli.Standard(), cli.Release{})) },
+		"released-sched": func() {
+			os.Exit(cli.Main(os.Args[1:], cli.Standard(), cli.Release{Version: "v1.2.3", Commit: "0123456789abcdef"}))
+		},
 	})
 }
 

@@ -44,7 +44,7 @@ func (r snapshotRig) path(name string) string { return filepath.Join(r.dir, name
 // run runs the verb and returns its exit code and what it printed.
 func (r snapshotRig) run(args ...string) (code int, out, errOut string) {
 	var stdout, stderr bytes.Buffer
-	code = cli.Main(append([]string{"snapshot", "--kubeconfig", r.kubeconfig}, args...), genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: &stdout, ErrOut: &stderr})
+	code = cli.Main(append([]string{"snapshot", "--kubeconfig", r.kubeconfig}, args...), genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: &stdout, ErrOut: &stderr}, cli.Release{})
 	return code, stdout.String(), stderr.String()
 }
 

@@ -16,6 +16,15 @@ import (
 	"github.com/kubectl-sched/kubectl-sched/policy"
 )
 
+// Release is what a program was released as, which only the linker knows. The zero
+// Release is a build that nobody released.
+type Release struct {
+	// Version is the release's, as v1.2.3.
+	Version string
+	// Commit is the git commit that it was built from, in full.
+	Commit string
+}
+
 type versionFlags struct{ output string }
 
 func newVersionCommand(a *app) *cobra.Command {
@@ -36,9 +45,10 @@ func newVersionCommand(a *app) *cobra.Command {
 }
 
 type versionOptions struct {
-	out    io.Writer
-	format report.Format
-	info   func() (*debug.BuildInfo, bool)
+	out     io.Writer
+	format  report.Format
+	release Release
+	info    func() (*debug.BuildInfo, bool)
 }
 
 func (f *versionFlags) toOptions(a *app) (*versionOptions, error) {
@@ -46,7 +56,7 @@ func (f *versionFlags) toOptions(a *app) (*versionOptions, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &versionOptions{out: a.Out, format: format, info: debug.ReadBuildInfo}, nil
+	return &versionOptions{out: a.Out, format: format, release: a.release, info: debug.ReadBuildInfo}, nil
 }
 
 // Validate implements options.
@@ -76,9 +86,28 @@ type clientVersion struct {
 	Platform     string `json:"platform"`
 }
 
+// released overrides what Go recorded with what the release says.
+func (c *clientVersion) released(r Release) {
+	if r.Version != "" {
+		c.GitVersion = r.Version
+	}
+	if r.Commit != "" {
+		c.GitCommit = r.Commit
+	}
+}
+
+// ownVersion returns the version of this program, "unknown" or "(devel)" where it is
+// none of a release.
+func (a *app) ownVersion() string {
+	v := versionsOf(debug.ReadBuildInfo()).ClientVersion
+	v.released(a.release)
+	return v.GitVersion
+}
+
 // Run implements options.
 func (o *versionOptions) Run(context.Context) error {
 	v := versionsOf(o.info())
+	v.ClientVersion.released(o.release)
 	switch o.format {
 	case report.JSON:
 		encoder := json.NewEncoder(o.out)

@@ -33,6 +33,10 @@ func TestVersion(t *testing.T) {
 	if v.ClientVersion.GitCommit != "abc123" || v.ClientVersion.GitTreeState != "clean" {
 		t.Errorf("got %+v", v.ClientVersion)
 	}
+	v.ClientVersion.released(Release{Version: "v0.4.0", Commit: "def456"})
+	if v.ClientVersion.GitVersion != "v0.4.0" || v.ClientVersion.GitCommit != "def456" {
+		t.Errorf("a release is told by what the linker set, not as %+v", v.ClientVersion)
+	}
 	if v := versionsOf(nil, false); v.KubernetesVersion != unknownVersion {
 		t.Errorf("without build information: %+v", v)
 	}
