@@ -29,7 +29,7 @@ func kubectl() {
 	if len(args) > 0 && args[0] == "sched" {
 		args = args[1:]
 	}
-	os.Exit(cli.Main(args, cli.Standard()))
+	os.Exit(cli.Main(args, cli.Standard(), cli.Release{}))
 }
 
 // tutorial is the page that is run.
