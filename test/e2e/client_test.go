@@ -126,6 +126,13 @@ func (c *client) apply(ctx context.Context, object *unstructured.Unstructured, m
 	})
 }
 
+// takeOver is apply that wins where others own a field.
+func (c *client) takeOver(ctx context.Context, object *unstructured.Unstructured, manager string) (*unstructured.Unstructured, error) {
+	return c.put(ctx, object, func(r dynamic.ResourceInterface) (*unstructured.Unstructured, error) {
+		return r.Apply(ctx, object.GetName(), object, metav1.ApplyOptions{FieldManager: manager, Force: true})
+	})
+}
+
 // put writes the object into the namespace that it names, which is made if that
 // is missing, or into the client's own.
 func (c *client) put(ctx context.Context, object *unstructured.Unstructured, write func(dynamic.ResourceInterface) (*unstructured.Unstructured, error)) (*unstructured.Unstructured, error) {

@@ -15,7 +15,17 @@ const ours = "kubectl-sched"
 // name, another spec, other labels or annotations, or a trace of the plugin.
 // What controllers count (generations, revisions) is left out.
 func differs(before, now *unstructured.Unstructured) string {
-	var lines []string
+	lines := changes(before, now)
+	for _, entry := range now.GetManagedFields() {
+		if strings.Contains(entry.Manager, ours) {
+			lines = append(lines, "managedFields name "+entry.Manager+": "+entry.FieldsV1.String())
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// changes says what of the object itself is not as it was.
+func changes(before, now *unstructured.Unstructured) (lines []string) {
 	if before.GetUID() != now.GetUID() {
 		lines = append(lines, "UID was "+string(before.GetUID())+", is "+string(now.GetUID()))
 	}
@@ -28,12 +38,7 @@ func differs(before, now *unstructured.Unstructured) string {
 			lines = append(lines, field+" (-before +now):", d)
 		}
 	}
-	for _, entry := range now.GetManagedFields() {
-		if strings.Contains(entry.Manager, ours) {
-			lines = append(lines, "managedFields name "+entry.Manager+": "+entry.FieldsV1.String())
-		}
-	}
-	return strings.Join(lines, "\n")
+	return lines
 }
 
 func withoutCounters(annotations map[string]string) map[string]string {

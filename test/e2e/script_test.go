@@ -26,6 +26,7 @@ import (
 //	namespace NAME              the script's namespace, made and set as the kubeconfig's
 //	nodes FILE                  add pools of nodes, which must be tainted
 //	create FILE...              create objects as "kubectl create" does
+//	sync MANAGER FILE TIMES     apply as one who puts back what is in git; nothing may change after the first time
 //	refused FILE TEXT           wait until admission refuses the objects, for a reason with TEXT in it
 //	rollout WORKLOAD...         wait until all pods are of the newest version and run
 //	unschedulable WORKLOAD N    wait until N pods fit nowhere; prints the scheduler's reasons
@@ -59,6 +60,7 @@ func TestScripts(t *testing.T) {
 			"namespace":     command(1, "NAME", (*script).useNamespace),
 			"nodes":         command(1, "FILE", (*script).addNodes),
 			"create":        command(-1, "FILE...", (*script).create),
+			"sync":          command(3, "MANAGER FILE TIMES", (*script).sync),
 			"refused":       command(2, "FILE TEXT", (*script).refused),
 			"rollout":       command(-1, "WORKLOAD...", (*script).rollout),
 			"unschedulable": command(2, "WORKLOAD N", (*script).unschedulable),
@@ -121,6 +123,36 @@ func (s *script) create(ctx context.Context, ts *testscript.TestScript, args []s
 		for _, object := range objects {
 			if err := s.client.create(ctx, object); err != nil {
 				return fmt.Errorf("%s: %s %s: %w", file, object.GetKind(), object.GetName(), err)
+			}
+		}
+	}
+	return nil
+}
+
+// sync applies the manifests as often as it is said, as one does who puts back what is
+// in git: by server-side apply, taking over what is his. After the first time nothing
+// may change.
+func (s *script) sync(ctx context.Context, ts *testscript.TestScript, args []string) error {
+	times, err := strconv.Atoi(args[2])
+	if err != nil || times < 2 {
+		return fmt.Errorf("sync %s times", args[2])
+	}
+	first := map[string]*unstructured.Unstructured{}
+	for i := range times {
+		objects, err := readManifests([]byte(ts.ReadFile(args[1])))
+		if err != nil {
+			return fmt.Errorf("%s: %w", args[1], err)
+		}
+		for _, object := range objects {
+			name := object.GetKind() + "/" + object.GetName()
+			now, err := s.client.takeOver(ctx, object, args[0])
+			if err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+			if first[name] == nil {
+				first[name] = now
+			} else if different := changes(first[name], now); len(different) > 0 || now.GetGeneration() != first[name].GetGeneration() {
+				return fmt.Errorf("sync %d changes %s, from generation %d to %d:\n%s", i+1, name, first[name].GetGeneration(), now.GetGeneration(), strings.Join(different, "\n"))
 			}
 		}
 	}
