@@ -84,7 +84,7 @@ func compiledExample(c *load.Catalog, e *load.Entry) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	folder, err := c.CopyExample(dir, e)
 	if err != nil {
 		return "", err

@@ -16,7 +16,7 @@ func (r *Repository) Outward(limits Limits) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	refused, files := map[string]string{}, 0
 	err = fs.WalkDir(root.FS(), ".", func(path string, d fs.DirEntry, err error) error {
 		switch {

@@ -162,7 +162,7 @@ func (ev *evaluation) checkUses() (findings diag.Findings) {
 	}
 	fields, err := ev.value.Fields(cue.Hidden(true))
 	if err != nil {
-		return nil
+		return nil //nolint:nilerr // what is no struct is said where the folder is validated
 	}
 	for fields.Next() {
 		u := ev.uses[fields.Selector().String()]

@@ -150,7 +150,9 @@ func run(ctx context.Context, args []string) (err error) {
 		},
 	}
 	rows = append(rows, snapshotRows(dir, plugin)...)
-	if len(args) == 0 || slices.ContainsFunc(args, func(word string) bool { return strings.HasPrefix(lintName, word) || strings.HasPrefix(importName, word) }) {
+	if len(args) == 0 || slices.ContainsFunc(args, func(word string) bool {
+		return strings.HasPrefix(lintName, word) || strings.HasPrefix(importName, word)
+	}) {
 		lints, err := lintRows(dir, plugin, self)
 		if err != nil {
 			return err
