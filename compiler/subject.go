@@ -278,6 +278,15 @@ func canonicalSelector(s *metav1.LabelSelector) string {
 	if s == nil {
 		return ""
 	}
+	return keyOf(CanonicalSelector(s).MatchExpressions)
+}
+
+// CanonicalSelector says all of a label selector by expressions, in order and each
+// once, so that two which say the same are equal; nil stays nil.
+func CanonicalSelector(s *metav1.LabelSelector) *metav1.LabelSelector {
+	if s == nil {
+		return nil
+	}
 	var parts []metav1.LabelSelectorRequirement
 	for _, k := range sortedKeys(s.MatchLabels) {
 		parts = append(parts, metav1.LabelSelectorRequirement{Key: k, Operator: metav1.LabelSelectorOpIn, Values: []string{s.MatchLabels[k]}})
@@ -292,7 +301,7 @@ func canonicalSelector(s *metav1.LabelSelector) string {
 	parts = slices.CompactFunc(parts, func(a, b metav1.LabelSelectorRequirement) bool {
 		return a.Key == b.Key && a.Operator == b.Operator && slices.Equal(a.Values, b.Values)
 	})
-	return keyOf(parts)
+	return &metav1.LabelSelector{MatchExpressions: parts}
 }
 
 // describeSelector writes a selector for people.

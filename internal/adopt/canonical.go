@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/kubectl-sched/kubectl-sched/compiler"
 	"github.com/kubectl-sched/kubectl-sched/compiler/nodeexpr"
 )
 
@@ -29,12 +30,12 @@ func canonical(value any) any {
 		}
 		return v
 	case corev1.TopologySpreadConstraint:
-		v.LabelSelector = canonicalSelector(v.LabelSelector)
+		v.LabelSelector = compiler.CanonicalSelector(v.LabelSelector)
 		v.MatchLabelKeys = sorted(v.MatchLabelKeys)
 		return v
 	case podTerm:
-		v.Term.LabelSelector = canonicalSelector(v.Term.LabelSelector)
-		v.Term.NamespaceSelector = canonicalSelector(v.Term.NamespaceSelector)
+		v.Term.LabelSelector = compiler.CanonicalSelector(v.Term.LabelSelector)
+		v.Term.NamespaceSelector = compiler.CanonicalSelector(v.Term.NamespaceSelector)
 		v.Term.Namespaces = sorted(v.Term.Namespaces)
 		v.Term.MatchLabelKeys = sorted(v.Term.MatchLabelKeys)
 		v.Term.MismatchLabelKeys = sorted(v.Term.MismatchLabelKeys)
@@ -50,29 +51,6 @@ func sorted(values []string) []string {
 		return nil
 	}
 	return slices.Compact(slices.Sorted(slices.Values(values)))
-}
-
-// canonicalSelector says all of a label selector by sorted expressions; nil stays
-// nil.
-func canonicalSelector(s *metav1.LabelSelector) *metav1.LabelSelector {
-	if s == nil {
-		return nil
-	}
-	out := &metav1.LabelSelector{}
-	for _, k := range sortedKeys(s.MatchLabels) {
-		out.MatchExpressions = append(out.MatchExpressions, metav1.LabelSelectorRequirement{Key: k, Operator: metav1.LabelSelectorOpIn, Values: []string{s.MatchLabels[k]}})
-	}
-	for _, e := range s.MatchExpressions {
-		e.Values = sorted(e.Values)
-		out.MatchExpressions = append(out.MatchExpressions, e)
-	}
-	slices.SortFunc(out.MatchExpressions, func(a, b metav1.LabelSelectorRequirement) int {
-		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Operator, b.Operator), slices.Compare(a.Values, b.Values))
-	})
-	out.MatchExpressions = slices.CompactFunc(out.MatchExpressions, func(a, b metav1.LabelSelectorRequirement) bool {
-		return a.Key == b.Key && a.Operator == b.Operator && slices.Equal(a.Values, b.Values)
-	})
-	return out
 }
 
 // isEmpty reports whether the selector selects by nothing.

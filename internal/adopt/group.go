@@ -13,8 +13,7 @@ import (
 type draft struct {
 	policy  policy.Policy
 	phrases []phrase
-	// members are the templates that it is for.
-	members []*template
+	// selected says which templates it is for.
 	selected
 }
 
@@ -88,7 +87,7 @@ func draftsOf(part selected, all []*shared) []*draft {
 			out[i].phrases = append(out[i].phrases, s.phrase)
 			continue
 		}
-		d := &draft{members: part.members, selected: part, phrases: []phrase{s.phrase}}
+		d := &draft{selected: part, phrases: []phrase{s.phrase}}
 		d.policy.Workloads = part.workloads
 		s.add(&d.policy)
 		out = append(out, d)

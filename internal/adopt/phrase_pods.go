@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/kubectl-sched/kubectl-sched/compiler"
 	"github.com/kubectl-sched/kubectl-sched/policy"
 )
 
@@ -41,7 +42,7 @@ func subjects(t *template, s *metav1.LabelSelector, namespaces []string, namespa
 	default:
 		return out
 	}
-	c := canonicalSelector(s)
+	c := compiler.CanonicalSelector(s)
 	if isEmpty(c) {
 		return out
 	}
@@ -64,7 +65,7 @@ func subjects(t *template, s *metav1.LabelSelector, namespaces []string, namespa
 // countsOwn reports whether the selector may be that of the workload's own pods,
 // as the compiler takes it from the object.
 func (t *template) countsOwn(s *metav1.LabelSelector) bool {
-	own := asJSON(canonicalSelector(s))
+	own := asJSON(compiler.CanonicalSelector(s))
 	selector, err := metav1.LabelSelectorAsSelector(s)
 	if err != nil || !selector.Matches(labels.Set(t.t.Labels)) {
 		return false
@@ -77,7 +78,7 @@ func (t *template) countsOwn(s *metav1.LabelSelector) bool {
 		}
 		candidates = append(candidates, of)
 	}
-	return slices.ContainsFunc(candidates, func(c *metav1.LabelSelector) bool { return asJSON(canonicalSelector(c)) == own })
+	return slices.ContainsFunc(candidates, func(c *metav1.LabelSelector) bool { return asJSON(compiler.CanonicalSelector(c)) == own })
 }
 
 func describeSubject(s policy.Subject) string {

@@ -147,16 +147,15 @@ func pathsOf(p *policy.Policy) policy.Positions {
 // were any.
 func (w *work) prove(ctx context.Context) (bool, error) {
 	placement := w.placement()
-	c := &comparison{work: w, byName: map[string]*draft{}, demoted: map[*piece]bool{}}
+	c := &comparison{work: w, byName: map[string]*draft{}, byObject: w.byObject(), demoted: map[*piece]bool{}}
 	for _, d := range w.policies {
 		c.byName[d.policy.Name] = d
 	}
 	c.judge(load.Check(placement))
 	if len(c.demoted) == 0 {
 		var taken []*workload.Workload
-		byObject := w.byObject()
 		for _, o := range w.Workloads {
-			taken = append(taken, stripped(o, imported(byObject[o])))
+			taken = append(taken, stripped(o, imported(c.byObject[o])))
 		}
 		for _, back := range []bool{false, true} {
 			workloads := w.Workloads
@@ -199,8 +198,9 @@ func imported(ts []*template) []*template {
 // comparison finds the pieces that must be said otherwise.
 type comparison struct {
 	*work
-	byName  map[string]*draft
-	demoted map[*piece]bool
+	byName   map[string]*draft
+	byObject map[*workload.Workload][]*template
+	demoted  map[*piece]bool
 }
 
 // demote has the piece said in the next way, if there is one.
@@ -266,10 +266,9 @@ func (c *comparison) judge(findings diag.Findings) {
 
 // compare holds what the plan makes of each template against what shall be.
 func (c *comparison) compare(plan *compiler.Plan, workloads []*workload.Workload, back bool) {
-	byObject := c.byObject()
 	templatesOf := map[*workload.Workload][]*template{}
 	for i, o := range workloads {
-		templatesOf[o] = byObject[c.Workloads[i]]
+		templatesOf[o] = c.byObject[c.Workloads[i]]
 	}
 	changed := map[*template]*compiler.Change{}
 	for i := range plan.Changes {

@@ -40,6 +40,8 @@ type part struct {
 	apply   func(*policy.Workloads)
 	matches func(*template) bool
 	says    string
+	// named says that it selects by names.
+	named bool
 	// nearby says that it selects by where and what the objects are alone, so that
 	// it also selects what comes to be there.
 	nearby bool
@@ -127,7 +129,7 @@ func assemble(members []*template, ps []part, tried int) selected {
 	for _, p := range slices.Concat(ps[1:], ps[:1]) {
 		p.apply(&s.workloads)
 		says = append(says, p.says)
-		byName = byName || strings.HasPrefix(p.says, "named")
+		byName = byName || p.named
 	}
 	s.says = strings.Join(says, ", ")
 	switch {
@@ -234,6 +236,7 @@ func namesPart(members []*template) (part, bool) {
 		apply:   func(w *policy.Workloads) { w.Names = sortedKeys(names) },
 		matches: func(t *template) bool { return names[t.w.Name] },
 		says:    "named " + brief(sortedKeys(names)),
+		named:   true,
 	}, !names[""]
 }
 

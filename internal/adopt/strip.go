@@ -78,23 +78,22 @@ func (t *template) rest() workload.PodFields {
 
 // putInto adds the term to the affinity.
 func (t podTerm) putInto(a *corev1.Affinity, apart bool) {
+	var required *[]corev1.PodAffinityTerm
+	var preferred *[]corev1.WeightedPodAffinityTerm
 	if apart {
 		if a.PodAntiAffinity == nil {
 			a.PodAntiAffinity = &corev1.PodAntiAffinity{}
 		}
-		if t.Required {
-			a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution = append(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution, t.Term)
-		} else {
-			a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution = append(a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution, corev1.WeightedPodAffinityTerm{Weight: t.Weight, PodAffinityTerm: t.Term})
+		required, preferred = &a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution, &a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution
+	} else {
+		if a.PodAffinity == nil {
+			a.PodAffinity = &corev1.PodAffinity{}
 		}
-		return
-	}
-	if a.PodAffinity == nil {
-		a.PodAffinity = &corev1.PodAffinity{}
+		required, preferred = &a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution, &a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution
 	}
 	if t.Required {
-		a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution = append(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution, t.Term)
+		*required = append(*required, t.Term)
 	} else {
-		a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution = append(a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution, corev1.WeightedPodAffinityTerm{Weight: t.Weight, PodAffinityTerm: t.Term})
+		*preferred = append(*preferred, corev1.WeightedPodAffinityTerm{Weight: t.Weight, PodAffinityTerm: t.Term})
 	}
 }
