@@ -98,6 +98,8 @@ type evaluation struct {
 	value  cue.Value
 	// uses are the entries of catalogs that the package uses, by the fields that do.
 	uses map[string]*use
+	// catalogs are the packages that were looked at for entries.
+	catalogs map[*build.Instance]catalogSyntax
 }
 
 // evaluateFolder evaluates one folder's package.

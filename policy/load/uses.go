@@ -45,7 +45,7 @@ func (ev *evaluation) findUses(inst *build.Instance) map[string]*use {
 				continue
 			}
 			ref := entryIn(field.Value)
-			b, entries := catalogIn(inst, src.syntax, ref)
+			b, entries := ev.catalogIn(inst, src.syntax, ref)
 			if len(entries) == 0 {
 				continue // a package of something else
 			}
@@ -69,7 +69,7 @@ func (ev *evaluation) findUses(inst *build.Instance) map[string]*use {
 
 // catalogIn returns the entries of the package that a reference in a file leads to; none
 // if that is no catalog.
-func catalogIn(inst *build.Instance, f *ast.File, ref []string) (*shapeBuilder, []entrySyntax) {
+func (ev *evaluation) catalogIn(inst *build.Instance, f *ast.File, ref []string) (*shapeBuilder, []entrySyntax) {
 	if ref == nil {
 		return nil, nil
 	}
@@ -77,7 +77,21 @@ func catalogIn(inst *build.Instance, f *ast.File, ref []string) (*shapeBuilder, 
 	if imported == nil || imported.ImportPath == schemaPackage {
 		return nil, nil
 	}
-	return catalogOf(imported.Files)
+	known, ok := ev.catalogs[imported]
+	if !ok {
+		known.builder, known.entries = catalogOf(imported.Files)
+		if ev.catalogs == nil {
+			ev.catalogs = map[*build.Instance]catalogSyntax{}
+		}
+		ev.catalogs[imported] = known
+	}
+	return known.builder, known.entries
+}
+
+// catalogSyntax is what catalogOf returns of a package.
+type catalogSyntax struct {
+	builder *shapeBuilder
+	entries []entrySyntax
 }
 
 // uncheckedUses finds, in the folder's own files, entries that are used in an expression
@@ -87,7 +101,7 @@ func (ev *evaluation) uncheckedUses(inst *build.Instance) (findings diag.Finding
 	for _, src := range ev.folder.files {
 		found := func(at ast.Node, e ast.Expr) {
 			ref := entryIn(e)
-			if _, entries := catalogIn(inst, src.syntax, ref); len(entries) == 0 {
+			if _, entries := ev.catalogIn(inst, src.syntax, ref); len(entries) == 0 {
 				return
 			}
 			name := strings.Join(ref, ".")
