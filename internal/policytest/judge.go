@@ -258,11 +258,7 @@ func (j *judge) workloads() {
 func (s *subject) origins(plugins ...string) []diag.Related {
 	var origins []compiler.Origin
 	for _, plugin := range plugins {
-		for _, o := range preview.Origins(s.compiled.plan, s.ref, plugin) {
-			if !slices.Contains(origins, o) {
-				origins = append(origins, o)
-			}
-		}
+		origins = append(origins, preview.Origins(s.compiled.plan, s.ref, plugin)...)
 	}
 	return fromLines(origins)
 }

@@ -219,6 +219,16 @@ func (s *subject) others(said string) []simulate.Pod {
 	return placedOf(found)
 }
 
+// neighbour returns the pod's domain, and which of the others is the first in it; -1
+// if none is.
+func (s *subject) neighbour(p simulate.Pod, others []simulate.Pod, topology string) (domain string, i int) {
+	key := s.key(topology)
+	domain = s.node(p.After).Labels[key]
+	return domain, slices.IndexFunc(others, func(o simulate.Pod) bool {
+		return o.Pod.Name != p.Pod.Name && domain != "" && s.node(o.After).Labels[key] == domain
+	})
+}
+
 func (s *subject) judgeApart() {
 	for _, said := range slices.Sorted(maps.Keys(s.expect.Apart)) {
 		s.judged()
@@ -231,12 +241,8 @@ func (s *subject) judgeApart() {
 		}
 		var wrong []string
 		for _, p := range s.placedPods() {
-			domain := s.node(p.After).Labels[s.key(topology)]
-			for _, o := range others {
-				if o.Pod.Name != p.Pod.Name && domain != "" && s.node(o.After).Labels[s.key(topology)] == domain {
-					wrong = append(wrong, fmt.Sprintf("%s and %s are both in %s", p.Pod.Name, o.Pod.Name, domain))
-					break
-				}
+			if domain, i := s.neighbour(p, others, topology); i >= 0 {
+				wrong = append(wrong, fmt.Sprintf("%s and %s are both in %s", p.Pod.Name, others[i].Pod.Name, domain))
 			}
 		}
 		if len(wrong) > 0 {
@@ -253,10 +259,7 @@ func (s *subject) judgeTogether() {
 		others := s.others(said)
 		var wrong []string
 		for _, p := range s.placedPods() {
-			domain := s.node(p.After).Labels[s.key(topology)]
-			if !slices.ContainsFunc(others, func(o simulate.Pod) bool {
-				return o.Pod.Name != p.Pod.Name && domain != "" && s.node(o.After).Labels[s.key(topology)] == domain
-			}) {
+			if domain, i := s.neighbour(p, others, topology); i < 0 {
 				wrong = append(wrong, fmt.Sprintf("%s is in %s", p.Pod.Name, orNothing(domain)))
 			}
 		}

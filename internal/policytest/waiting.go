@@ -112,11 +112,7 @@ func (s *subject) causes() []diag.Related {
 	var origins []compiler.Origin
 	for _, p := range s.waiting() {
 		for _, c := range s.why(p) {
-			for _, o := range c.Origins {
-				if !slices.Contains(origins, o) {
-					origins = append(origins, o)
-				}
-			}
+			origins = append(origins, c.Origins...)
 		}
 	}
 	return fromLines(origins)

@@ -73,7 +73,12 @@ func named(list []string) string {
 // fromLines relates the lines that something comes from.
 func fromLines(origins []compiler.Origin) []diag.Related {
 	var related []diag.Related
+	seen := map[compiler.Origin]bool{}
 	for _, o := range origins {
+		if seen[o] {
+			continue
+		}
+		seen[o] = true
 		what := "a pool asks for it here"
 		if o.Policy != "" {
 			what = fmt.Sprintf("policy %q asks for it here", o.Policy)
