@@ -64,10 +64,8 @@ type Workload struct {
 
 // Workloads returns the workloads of the snapshot that nobody controls, sorted.
 func Workloads(s *snapshot.Snapshot) []Workload {
-	w := &World{owners: map[types.UID]*owner{}, byRef: map[Ref]*owner{}}
-	w.loadOwners(s)
 	var list []Workload
-	for ref, o := range w.byRef {
+	for ref, o := range ownersOf(s).byRef {
 		list = append(list, Workload{ref, o.replicas})
 	}
 	slices.SortFunc(list, func(a, b Workload) int { return a.Compare(b.Ref) })

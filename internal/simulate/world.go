@@ -319,7 +319,12 @@ func (w *World) SchedulerNames() []string { return slices.Sorted(maps.Keys(w.ser
 
 // Owners returns what names the workload that a pod of the snapshot belongs to.
 func Owners(s *snapshot.Snapshot) func(*corev1.Pod) Ref {
+	return ownersOf(s).WorkloadOf
+}
+
+// ownersOf returns a world that knows the owners in the snapshot, and has no scheduler.
+func ownersOf(s *snapshot.Snapshot) *World {
 	w := &World{owners: map[types.UID]*owner{}, byRef: map[Ref]*owner{}}
 	w.loadOwners(s)
-	return w.WorkloadOf
+	return w
 }

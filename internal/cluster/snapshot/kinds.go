@@ -285,6 +285,7 @@ var allKinds = sync.OnceValue(func() []*Kind {
 
 // pods makes the row of pods.
 func pods(number uint64) *Kind {
-	list := typed[corev1.Pod, *corev1.Pod]{func(s *Snapshot) *[]*corev1.Pod { return &s.Pods }}
-	return &Kind{Name: "pods", GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Pod"), Resource: "pods", Namespaced: true, Typed: true, number: number, list: podStore{list}}
+	k := native(number, corev1.SchemeGroupVersion, "Pod", "pods", "pods", true, func(s *Snapshot) *[]*corev1.Pod { return &s.Pods })
+	k.list = podStore{k.list}
+	return k
 }

@@ -16,9 +16,7 @@ const (
 
 // podStore is the list of pods. There are far more pods than workloads, and those of
 // a workload have the same spec but for the node.
-type podStore struct {
-	typed[corev1.Pod, *corev1.Pod]
-}
+type podStore struct{ store }
 
 func (podStore) decoder() func([]byte, Object) error {
 	specs := podSpecs{}

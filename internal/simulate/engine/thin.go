@@ -88,11 +88,11 @@ func (t *thin) update(i int, node fwk.NodeInfo, shared bare, kinds *kinds, r *re
 		}
 		kept.AddPodInfo(k.PodInfo)
 	}
-	t.nodes[i] = shared.of(i, node)
-	if kept != nil {
-		t.nodes[i] = kept
+	var made fwk.NodeInfo = kept
+	if kept == nil {
+		made = shared.of(i, node)
 	}
-	made := t.nodes[i]
+	t.nodes[i] = made
 	t.counting.set(i, made, kept != nil)
 	t.affinity.set(i, made, len(made.GetPodsWithAffinity()) > 0)
 	t.antiAffinity.set(i, made, len(made.GetPodsWithRequiredAntiAffinity()) > 0)
