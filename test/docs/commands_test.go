@@ -15,15 +15,15 @@ import (
 // given there.
 func TestCommands(t *testing.T) {
 	t.Parallel()
-	checked := 0
+	checked, root := 0, cli.Tree()
 	for _, p := range pages(t) {
 		for _, b := range p.blocks {
 			for n, line := range strings.Split(strings.ReplaceAll(b.text, "\\\n", " "), "\n") {
-				checked += check(t, fmt.Sprintf("%s:%d", p.path, b.line+n), line)
+				checked += check(t, root, fmt.Sprintf("%s:%d", p.path, b.line+n), line)
 			}
 		}
 		for _, code := range p.inline {
-			checked += check(t, p.path, code)
+			checked += check(t, root, p.path, code)
 		}
 	}
 	if checked < 100 {
@@ -32,7 +32,7 @@ func TestCommands(t *testing.T) {
 }
 
 // check checks the commands in a line, and returns how many there are.
-func check(t *testing.T, where, line string) (count int) {
+func check(t *testing.T, root *cobra.Command, where, line string) (count int) {
 	for _, name := range []string{"kubectl sched ", "kubectl-sched "} {
 		for rest := line; ; {
 			at := strings.Index(rest, name)
@@ -45,7 +45,7 @@ func check(t *testing.T, where, line string) (count int) {
 				continue // a part of another word
 			}
 			count++
-			if err := known(words(rest)); err != nil {
+			if err := known(root, words(rest)); err != nil {
 				t.Errorf("%s: %s%s: %v", where, name, rest, err)
 			}
 		}
@@ -70,11 +70,11 @@ func words(line string) []string {
 }
 
 // known reports what of a command line there is not.
-func known(args []string) error {
+func known(root *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	command := cli.Tree()
+	command := root
 	for len(args) > 0 {
 		next := child(command, args[0])
 		if next == nil {

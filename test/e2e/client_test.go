@@ -121,15 +121,17 @@ func (c *client) create(ctx context.Context, object *unstructured.Unstructured) 
 // apply applies the object as the field manager, without force, and returns it as
 // it is then.
 func (c *client) apply(ctx context.Context, object *unstructured.Unstructured, manager string) (*unstructured.Unstructured, error) {
-	return c.put(ctx, object, func(r dynamic.ResourceInterface) (*unstructured.Unstructured, error) {
-		return r.Apply(ctx, object.GetName(), object, metav1.ApplyOptions{FieldManager: manager})
-	})
+	return c.applyWith(ctx, object, metav1.ApplyOptions{FieldManager: manager})
 }
 
 // takeOver is apply that wins where others own a field.
 func (c *client) takeOver(ctx context.Context, object *unstructured.Unstructured, manager string) (*unstructured.Unstructured, error) {
+	return c.applyWith(ctx, object, metav1.ApplyOptions{FieldManager: manager, Force: true})
+}
+
+func (c *client) applyWith(ctx context.Context, object *unstructured.Unstructured, options metav1.ApplyOptions) (*unstructured.Unstructured, error) {
 	return c.put(ctx, object, func(r dynamic.ResourceInterface) (*unstructured.Unstructured, error) {
-		return r.Apply(ctx, object.GetName(), object, metav1.ApplyOptions{FieldManager: manager, Force: true})
+		return r.Apply(ctx, object.GetName(), object, options)
 	})
 }
 
