@@ -28,5 +28,8 @@ go test -p 1 -timeout 25m $real
 echo "== examples that are scripts"
 examples/run-it-yourself/run.sh
 
+echo "== the demo"
+test/demo/demo.sh
+
 echo "== fuzz smoke"
 test/fuzz.sh 3s
