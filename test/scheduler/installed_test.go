@@ -72,6 +72,11 @@ func TestInstalled(t *testing.T) {
 			t.Fatal(err)
 		}
 		for line := range strings.SplitSeq(string(log), "\n") {
+			// Gates are opened whatever the namespace: another test of this plane lets a
+			// pod wait for a ConfigMap, which the account is not to read.
+			if strings.Contains(line, `cannot list resource "configmaps"`) {
+				continue
+			}
 			if strings.Contains(line, "forbidden") || strings.Contains(line, "is not allowed") {
 				t.Errorf("a right is missing: %s", line)
 			}
