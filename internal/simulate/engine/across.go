@@ -26,8 +26,10 @@ type acrossPlugin struct {
 	filters, scores bool
 	filterOrder     int
 	weight          int64
-	// constraints are those that hold for pods that have none of their own.
+	// constraints are those that hold for pods that have none of their own; lenient
+	// says that nodes without their keys count, too.
 	constraints []corev1.TopologySpreadConstraint
+	lenient     bool
 }
 
 // plugin is what such plugins have in common.
@@ -38,9 +40,17 @@ type plugin interface {
 	fwk.ScorePlugin
 }
 
-// newAcross returns the instance of the plugin called name, with the arguments of
-// the profile, and the constraints that these have for pods without any.
-func newAcross(ctx context.Context, name string, p config.KubeSchedulerProfile, handle *thinHandle) (plugin, []corev1.TopologySpreadConstraint, error) {
+// systemConstraints are those of pods without any where the arguments leave it to the
+// scheduler. Of upstream's, which are not exported, only the keys and that they are
+// soft matter here (plugin.go of podtopologyspread).
+var systemConstraints = []corev1.TopologySpreadConstraint{
+	{TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway},
+	{TopologyKey: corev1.LabelTopologyZone, WhenUnsatisfiable: corev1.ScheduleAnyway},
+}
+
+// newAcross returns an instance of the plugin called name, with the arguments of the
+// profile.
+func newAcross(ctx context.Context, name string, p config.KubeSchedulerProfile, handle *thinHandle) (*acrossPlugin, error) {
 	var args runtime.Object
 	for _, c := range p.PluginConfig {
 		if c.Name == name {
@@ -54,16 +64,20 @@ func newAcross(ctx context.Context, name string, p config.KubeSchedulerProfile, 
 	}
 	made, err := factory(ctx, args, handle, gates)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	across, ok := made.(plugin)
 	if !ok {
-		return nil, nil, fmt.Errorf("plugin %s has not the extension points that the simulation counts on", name)
+		return nil, fmt.Errorf("plugin %s has not the extension points that the simulation counts on", name)
 	}
+	a := &acrossPlugin{name: name, plugin: across}
 	if spread, ok := args.(*config.PodTopologySpreadArgs); ok {
-		return across, spread.DefaultConstraints, nil
+		a.constraints = spread.DefaultConstraints
+		if a.lenient = spread.DefaultingType == config.SystemDefaulting; a.lenient {
+			a.constraints = systemConstraints
+		}
 	}
-	return across, nil, nil
+	return a, nil
 }
 
 // preFilter reports whether the plugin has a say of where the pod fits.
@@ -72,7 +86,7 @@ func (a *acrossPlugin) preFilter(ctx context.Context, state fwk.CycleState, pod 
 		return false, nil
 	}
 	nodes := cl.thin.counting.nodes
-	if !cl.alike || a.ownDomains(pod, cl.unique) {
+	if !cl.alike || a.ownDomains(pod, cl.layout) {
 		nodes = cl.thin.nodes
 	}
 	_, status := a.PreFilter(ctx, state, pod, nodes)
@@ -82,12 +96,37 @@ func (a *acrossPlugin) preFilter(ctx context.Context, state fwk.CycleState, pod 
 	return status.IsSuccess(), nil
 }
 
+// constraintsOf returns the constraints of the kind that hold for the pod.
+func (a *acrossPlugin) constraintsOf(pod *corev1.Pod, kind corev1.UnsatisfiableConstraintAction) []corev1.TopologySpreadConstraint {
+	all := pod.Spec.TopologySpreadConstraints
+	if len(all) == 0 {
+		all = a.constraints
+	}
+	var of []corev1.TopologySpreadConstraint
+	for _, c := range all {
+		if c.WhenUnsatisfiable == kind {
+			of = append(of, c)
+		}
+	}
+	return of
+}
+
 // ownDomains reports whether the plugin may count by domains that are a node's own,
 // so that it must be told of each node: one without pods, too, can be the domain with
 // the fewest.
-func (a *acrossPlugin) ownDomains(pod *corev1.Pod, unique map[string]bool) bool {
-	own := func(c corev1.TopologySpreadConstraint) bool { return unique[c.TopologyKey] }
-	return slices.ContainsFunc(a.constraints, own) || slices.ContainsFunc(pod.Spec.TopologySpreadConstraints, own)
+func (a *acrossPlugin) ownDomains(pod *corev1.Pod, l *layout) bool {
+	return slices.ContainsFunc(a.constraintsOf(pod, corev1.DoNotSchedule), func(c corev1.TopologySpreadConstraint) bool { return l.unique[c.TopologyKey] })
+}
+
+// scoresByGroup reports whether PreScore comes to the same where each node that is fit
+// is given as the one that stands for its group: still as many, but they stay in the
+// processor's cache. It takes the domains of soft constraints from them, of those by
+// hostname only how many there are, and the names of nodes without one of the keys.
+func (a *acrossPlugin) scoresByGroup(pod *corev1.Pod, l *layout) bool {
+	missingCounts := a.lenient && len(pod.Spec.TopologySpreadConstraints) == 0
+	return !slices.ContainsFunc(a.constraintsOf(pod, corev1.ScheduleAnyway), func(c corev1.TopologySpreadConstraint) bool {
+		return l.unique[c.TopologyKey] && c.TopologyKey != corev1.LabelHostname || !missingCounts && !l.onAll[c.TopologyKey]
+	})
 }
 
 // filter adds to the statuses of the class what the plugin says of the nodes. A node
@@ -118,7 +157,11 @@ func (a *acrossPlugin) score(ctx context.Context, c *chooser, state fwk.CycleSta
 		return nil, nil
 	}
 	nodes := cl.thinNodes()
-	status := a.PreScore(ctx, state, pod, nodes)
+	counted := nodes
+	if a.scoresByGroup(pod, cl.layout) {
+		counted = cl.standIns()
+	}
+	status := a.PreScore(ctx, state, pod, counted)
 	switch {
 	case status.IsSkip():
 		return nil, nil

@@ -45,6 +45,9 @@ type fitNodes struct {
 	nodes      []fwk.NodeInfo
 	thin       []fwk.NodeInfo
 	thinIsMade bool
+	// standIns are for each node the one without pods that stands for its group.
+	standIns       []fwk.NodeInfo
+	standInsAreSet bool
 }
 
 // localScores remembers what the node-local plugins gave the nodes that are fit.
@@ -154,7 +157,7 @@ func (f *fitNodes) find(statuses []*fwk.Status, nodes []fwk.NodeInfo) (same bool
 		f.spare = next
 		return true, nil
 	}
-	f.at, f.spare, f.thinIsMade = next, f.at, false
+	f.at, f.spare, f.thinIsMade, f.standInsAreSet = next, f.at, false, false
 	f.nodes = f.nodes[:0]
 	for _, i := range next {
 		f.nodes = append(f.nodes, nodes[i])
@@ -182,6 +185,19 @@ func (cl *class) thinNodes() []fwk.NodeInfo {
 		}
 	}
 	return f.thin
+}
+
+// standIns returns as many nodes as are fit, each the one that stands for its group,
+// without its pods.
+func (cl *class) standIns() []fwk.NodeInfo {
+	f := &cl.fit
+	if !f.standInsAreSet {
+		f.standIns, f.standInsAreSet = f.standIns[:0], true
+		for _, i := range f.at {
+			f.standIns = append(f.standIns, cl.empty[cl.groups[i]])
+		}
+	}
+	return f.standIns
 }
 
 // score returns the totals of the nodes that are fit, and the points of each plugin

@@ -70,16 +70,15 @@ func newFastProfile(ctx context.Context, p config.KubeSchedulerProfile, f, t fra
 		fast.scorers[e.Name] = s
 	}
 	for _, name := range acrossNodes {
-		a := &acrossPlugin{name: name, weight: weights[name]}
-		a.filterOrder, a.filters = fast.filterOrder[name], isListed(listed.Filter, name)
-		a.scores = isListed(listed.Score, name)
-		if !a.filters && !a.scores {
+		filters, scores := isListed(listed.Filter, name), isListed(listed.Score, name)
+		if !filters && !scores {
 			continue
 		}
-		var err error
-		if a.plugin, a.constraints, err = newAcross(ctx, name, p, fast.handle); err != nil {
+		a, err := newAcross(ctx, name, p, fast.handle)
+		if err != nil {
 			return nil, err
 		}
+		a.filters, a.scores, a.filterOrder, a.weight = filters, scores, fast.filterOrder[name], weights[name]
 		fast.across = append(fast.across, a)
 	}
 	return fast, nil

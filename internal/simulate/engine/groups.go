@@ -63,6 +63,21 @@ func groups(nodes []fwk.NodeInfo) (out []int, unique map[string]bool) {
 	return out, unique
 }
 
+// keysOnAll returns the keys of labels that all of the nodes have.
+func keysOnAll(nodes []fwk.NodeInfo) map[string]bool {
+	count := map[string]int{}
+	for _, node := range nodes {
+		for key := range node.Node().Labels {
+			count[key]++
+		}
+	}
+	onAll := map[string]bool{}
+	for key, n := range count {
+		onAll[key] = n == len(nodes)
+	}
+	return onAll
+}
+
 // alike reports whether the pod cannot tell nodes of a group apart: it picks none by
 // name, nor by a label that the group's nodes may not share, whose keys are in unique.
 func alike(pod *corev1.Pod, unique map[string]bool) bool {

@@ -17,8 +17,9 @@ type layout struct {
 	// numbers are what the seed gives the nodes.
 	numbers []uint64
 	groups  []int
-	// unique are the keys of labels that tell nodes of a group apart.
-	unique map[string]bool
+	// unique are the keys of labels that tell nodes of a group apart, and onAll those
+	// that all nodes have.
+	unique, onAll map[string]bool
 	bare   bare
 	// empty is one node of each group, without pods.
 	empty []fwk.NodeInfo
@@ -40,6 +41,7 @@ func newLayout(nodes []fwk.NodeInfo, number func(string) uint64) *layout {
 		generations: make([]int64, n), marks: make([]int, n),
 	}
 	l.groups, l.unique = groups(nodes)
+	l.onAll = keysOnAll(nodes)
 	for i, node := range nodes {
 		if l.groups[i] == len(l.empty) {
 			l.empty = append(l.empty, l.bare.of(i, node))
