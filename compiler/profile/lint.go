@@ -220,7 +220,8 @@ func hasStranger(set configv1.PluginSet) bool {
 	return slices.ContainsFunc(set.Enabled, func(e configv1.Plugin) bool { return pluginPoints[e.Name] == nil })
 }
 
-// gangModes looks for profiles that want different machineries for gangs.
+// gangModes looks for profiles that want different machineries for gangs, and for
+// those that sort the queue where one of these does.
 func (l *linter) gangModes(c *configv1.KubeSchedulerConfiguration) {
 	first, mode := "", args.GangMode("")
 	for i, p := range c.Profiles {
@@ -232,6 +233,20 @@ func (l *linter) gangModes(c *configv1.KubeSchedulerConfiguration) {
 		case own != mode:
 			l.bad(diag.Error, "scheduler/gang-modes", below([]string{"profiles", strconv.Itoa(i)}, path...),
 				"profile %q has mode %q of %s and profile %q mode %q, and one process has one; use one mode", first, mode, args.Gang, deref(p.SchedulerName), own)
+		}
+	}
+	if mode != args.ModePermit {
+		return
+	}
+	for i, p := range c.Profiles {
+		if p.Plugins == nil {
+			continue
+		}
+		for j, sorts := range p.Plugins.QueueSort.Enabled {
+			if sorts.Name != prioritySort {
+				l.bad(diag.Error, "scheduler/gang-modes", []string{"profiles", strconv.Itoa(i), "plugins", pointQueueSort, "enabled", strconv.Itoa(j), "name"},
+					"mode %q of %s in profile %q sorts the queue of all profiles by itself, and the scheduler would not start beside %q; leave queueSort out", mode, args.Gang, first, sorts.Name)
+			}
 		}
 	}
 }

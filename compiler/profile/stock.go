@@ -68,7 +68,7 @@ var pluginPoints = map[string][]string{
 
 	args.CacheLocality: {pointPreFilter, pointFilter, pointPreScore, pointScore, pointReserve},
 	args.GPUMemory:     {pointPreFilter, pointFilter, pointPreScore, pointScore, pointReserve, pointPreBind},
-	args.Gang:          {pointPreEnqueue, pointReserve, pointPermit, pointPostBind},
+	args.Gang:          {pointPreEnqueue, pointPreFilter, pointFilter, pointReserve, pointPermit, pointPostBind, pointPodGroupPostFilter},
 }
 
 // KnownPlugins returns the names of the plugins that the bundled scheduler has:
