@@ -47,14 +47,16 @@ type GangMode string
 
 // The machineries.
 const (
-	// ModeAuto is native where the API server has PodGroups, else virtual.
+	// ModeAuto is permit where the feature gate GenericWorkload is switched off, else
+	// native where the API server has PodGroups, else virtual.
 	ModeAuto GangMode = "auto"
 	// ModeNative uses the API's own PodGroups.
 	ModeNative GangMode = "native"
 	// ModeVirtual feeds the in-tree pod-group cycle with groups that are made of
 	// CRD objects and labels.
 	ModeVirtual GangMode = "virtual"
-	// ModePermit lets members wait at Permit.
+	// ModePermit does without the in-tree pod-group cycle: members are placed one by
+	// one, and wait at Permit for the others.
 	ModePermit GangMode = "permit"
 )
 

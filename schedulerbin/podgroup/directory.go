@@ -238,6 +238,15 @@ func (d *directory) endCycle(group types.NamespacedName) {
 	}
 }
 
+// failed notes that the group was tried and that so many members fit.
+func (d *directory) failed(group types.NamespacedName, fits int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if g := d.keys[group]; g != nil {
+		g.cycle = cycle{known: true, fits: fits}
+	}
+}
+
 // hold notes that seats on so many nodes are held for the group until then.
 func (d *directory) hold(group types.NamespacedName, h held) {
 	d.mu.Lock()

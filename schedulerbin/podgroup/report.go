@@ -47,6 +47,12 @@ func (e *Engine) Tried(namespace, group string, cycle any, placed int) {
 	e.directory.tried(types.NamespacedName{Namespace: namespace, Name: group}, cycle, placed)
 }
 
+// Failed says that a try of the whole group, in a scheduler without the pod-group
+// cycle, has found nodes for so many members, which are too few.
+func (e *Engine) Failed(namespace, group string, fits int) {
+	e.directory.failed(types.NamespacedName{Namespace: namespace, Name: group}, fits)
+}
+
 // Held says that seats on so many nodes are held for the group until then; 0 that
 // they are not any more.
 func (e *Engine) Held(namespace, group string, nodes int, until time.Time) {

@@ -24,7 +24,7 @@ import (
 // and the other not at all, until the first is gone.
 func TestContendingGangs(t *testing.T) {
 	t.Parallel()
-	eachPlane(t, func(t *testing.T, p *plane) {
+	eachMode(t, func(t *testing.T, p *plane) {
 		l := newLab(t, p, 10)
 		watch := l.watchBindings()
 		l.podGroup("red", 8)
@@ -105,7 +105,7 @@ func (l *lab) watchBindings() func() ([]string, int) {
 // so in the way that autoscalers read, and that events have the numbers.
 func TestGangLargerThanPool(t *testing.T) {
 	t.Parallel()
-	eachPlane(t, func(t *testing.T, p *plane) {
+	eachMode(t, func(t *testing.T, p *plane) {
 		l := newLab(t, p, 5)
 		l.podGroup("big", 7)
 		for i := range 7 {
@@ -129,7 +129,7 @@ func TestGangLargerThanPool(t *testing.T) {
 // and that the new one is as good as the old.
 func TestMemberDeletedAndMadeAnew(t *testing.T) {
 	t.Parallel()
-	eachPlane(t, func(t *testing.T, p *plane) {
+	eachMode(t, func(t *testing.T, p *plane) {
 		l := newLab(t, p, 3)
 		l.podGroup("four", 4)
 		for i := range 4 {
@@ -153,7 +153,7 @@ func TestMemberDeletedAndMadeAnew(t *testing.T) {
 // and wait, and that the object wakes them.
 func TestMissingPodGroup(t *testing.T) {
 	t.Parallel()
-	eachPlane(t, func(t *testing.T, p *plane) {
+	eachMode(t, func(t *testing.T, p *plane) {
 		l := newLab(t, p, 2)
 		for i := range 2 {
 			l.create(l.member("lost", i))
@@ -171,7 +171,7 @@ func TestMissingPodGroup(t *testing.T) {
 // PodGroup goes.
 func TestDeletedPodGroup(t *testing.T) {
 	t.Parallel()
-	eachPlane(t, func(t *testing.T, p *plane) {
+	eachMode(t, func(t *testing.T, p *plane) {
 		l := newLab(t, p, 1)
 		l.podGroup("gone", 2)
 		for i := range 2 {
@@ -191,7 +191,7 @@ func TestDeletedPodGroup(t *testing.T) {
 // is placed whole.
 func TestOldestLabels(t *testing.T) {
 	t.Parallel()
-	eachPlane(t, func(t *testing.T, p *plane) {
+	eachMode(t, func(t *testing.T, p *plane) {
 		l := newLab(t, p, 3)
 		labels := map[string]string{gangkey.LabelOldest: "old", gangkey.LabelMinAvailable: "3"}
 		for i := range 2 {
@@ -211,7 +211,7 @@ func TestOldestLabels(t *testing.T) {
 // the gang starts when they are of one.
 func TestMixedPriority(t *testing.T) {
 	t.Parallel()
-	eachPlane(t, func(t *testing.T, p *plane) {
+	eachMode(t, func(t *testing.T, p *plane) {
 		l := newLab(t, p, 2)
 		class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: l.namespace}, Value: 5}
 		if _, err := p.client.SchedulingV1().PriorityClasses().Create(t.Context(), class, metav1.CreateOptions{}); err != nil {
@@ -238,7 +238,7 @@ func TestMixedPriority(t *testing.T) {
 // wait for those that have succeeded.
 func TestLoneRetry(t *testing.T) {
 	t.Parallel()
-	eachPlane(t, func(t *testing.T, p *plane) {
+	eachMode(t, func(t *testing.T, p *plane) {
 		l := newLab(t, p, 3)
 		l.podGroup("run", 3)
 		job := &batchv1.Job{

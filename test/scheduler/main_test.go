@@ -1,7 +1,8 @@
 // Package scheduler_test holds the bundled scheduler's promises on a real control
 // plane. It drives the built command placement-scheduler beside the sandbox's own
 // scheduler, as a second scheduler of a cluster would run, once with the API's own
-// PodGroups served and once without.
+// PodGroups served and once without; and, for what must hold there too, with the
+// in-tree pod-group cycle switched off.
 package scheduler_test
 
 import (
@@ -40,13 +41,14 @@ const (
 	cacheName     = "placement-scheduler-cache"
 )
 
-// The two states of the API server.
+// The two states of the API server, and the scheduler without the pod-group cycle.
 var (
 	withoutAPI = &plane{name: "without the API"}
 	withAPI    = &plane{name: "with the API", shared: sandboxtest.Shared{Options: sandbox.Options{
 		FeatureGates:  map[string]bool{"GenericWorkload": true},
 		RuntimeConfig: map[string]string{"scheduling.k8s.io/v1beta1": "true"},
 	}}}
+	withoutCycle = &plane{name: "without the cycle", flags: []string{"--feature-gates=GenericWorkload=false"}}
 )
 
 func TestMain(m *testing.M) {
@@ -61,7 +63,7 @@ func TestMain(m *testing.M) {
 		}
 	}
 	code := m.Run()
-	for _, p := range []*plane{withoutAPI, withAPI} {
+	for _, p := range []*plane{withoutAPI, withAPI, withoutCycle} {
 		if err := p.stop(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			code = max(code, 1)
@@ -73,7 +75,19 @@ func TestMain(m *testing.M) {
 // eachPlane runs test once in each state of the API server.
 func eachPlane(t *testing.T, test func(*testing.T, *plane)) {
 	t.Helper()
-	for _, p := range []*plane{withoutAPI, withAPI} {
+	runOn(t, test, withoutAPI, withAPI)
+}
+
+// eachMode runs test once in each state of the API server, and without the pod-group
+// cycle.
+func eachMode(t *testing.T, test func(*testing.T, *plane)) {
+	t.Helper()
+	runOn(t, test, withoutAPI, withAPI, withoutCycle)
+}
+
+func runOn(t *testing.T, test func(*testing.T, *plane), planes ...*plane) {
+	t.Helper()
+	for _, p := range planes {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
 			p.start(t)
@@ -85,6 +99,7 @@ func eachPlane(t *testing.T, test func(*testing.T, *plane)) {
 // plane is a control plane with the scheduler under test beside its own.
 type plane struct {
 	name   string
+	flags  []string // of the scheduler, beside those that all have
 	shared sandboxtest.Shared
 	labs   atomic.Int32 // so many labs have been made; a test may run more than once
 
@@ -160,7 +175,7 @@ profiles:
 		return err
 	}
 	serving := []string{fmt.Sprintf("--secure-port=%d", p.port), "--bind-address=127.0.0.1", "--authorization-always-allow-paths=/metrics"}
-	if p.scheduler, err = startProcess(binary, p.dir, "main", config, serving...); err != nil {
+	if p.scheduler, err = startProcess(binary, p.dir, "main", config, append(serving, p.flags...)...); err != nil {
 		return err
 	}
 	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {

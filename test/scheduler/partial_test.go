@@ -21,7 +21,7 @@ const tornTimeout = 5 * time.Second
 // its seat when it is not any more, though another pod waits for room.
 func TestFailedBindIsRetriedFirst(t *testing.T) {
 	t.Parallel()
-	eachPlane(t, func(t *testing.T, p *plane) {
+	eachMode(t, func(t *testing.T, p *plane) {
 		l := newLab(t, p, 3)
 		allow := l.refuseBinding("torn-2")
 		l.podGroup("torn", 3)
@@ -43,7 +43,7 @@ func TestFailedBindIsRetriedFirst(t *testing.T) {
 // its timeout and left alone, and is whole as soon as it can be.
 func TestPartIsReported(t *testing.T) {
 	t.Parallel()
-	eachPlane(t, func(t *testing.T, p *plane) {
+	eachMode(t, func(t *testing.T, p *plane) {
 		l := newLab(t, p, 3)
 		allow := l.refuseBinding("torn-2")
 		l.podGroupOf(podGroups, "torn", 3, tornTimeout)
@@ -64,7 +64,7 @@ func TestPartIsReported(t *testing.T) {
 // there anew.
 func TestPartIsEvicted(t *testing.T) {
 	t.Parallel()
-	eachPlane(t, func(t *testing.T, p *plane) {
+	eachMode(t, func(t *testing.T, p *plane) {
 		l := newLab(t, p, 3)
 		allow := l.refuseBinding("torn-2")
 		l.podGroupOf(podGroups, "torn", 3, tornTimeout)

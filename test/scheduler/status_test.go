@@ -18,7 +18,7 @@ import (
 // that users of scheduler-plugins know, from the first member to the last.
 func TestStatusOfPodGroups(t *testing.T) {
 	t.Parallel()
-	eachPlane(t, func(t *testing.T, p *plane) {
+	eachMode(t, func(t *testing.T, p *plane) {
 		l := newLab(t, p, 4)
 		l.podGroup("new", 2)
 		l.podGroupOf(olderPodGroups, "old", 2, 0)
@@ -56,7 +56,7 @@ func TestStatusOfPodGroups(t *testing.T) {
 // to it, whether it was there first or came later.
 func TestStatusOfAnother(t *testing.T) {
 	t.Parallel()
-	eachPlane(t, func(t *testing.T, p *plane) {
+	eachMode(t, func(t *testing.T, p *plane) {
 		l := newLab(t, p, 6)
 		for _, name := range []string{"first", "later", "ours"} {
 			l.podGroup(name, 2)

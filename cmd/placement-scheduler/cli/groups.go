@@ -18,8 +18,9 @@ import (
 const genericWorkload = features.GenericWorkload
 
 // groups says where the scheduler gets pod groups from: nowhere, the API server,
-// PodGroup objects and labels (virtual), or both of these.
-type groups struct{ native, virtual bool }
+// PodGroup objects and labels (virtual), or both of these; and whether gangs are
+// placed without the in-tree pod-group cycle (permit).
+type groups struct{ native, virtual, permit bool }
 
 func (g groups) enabled() bool { return g.native || g.virtual }
 
@@ -38,8 +39,14 @@ func prepareGroups(ctx context.Context, opts *options.Options, peeked *config.Ku
 	if profile == "" && !on {
 		return groups{}, nil
 	}
-	if !on && utilfeature.DefaultMutableFeatureGate.ExplicitlySet(genericWorkload) {
-		return groups{}, fmt.Errorf("profile %q enables %s, which needs the feature gate %s, and --feature-gates switches that off; take away one of the two", profile, args.Gang, genericWorkload)
+	explicit := utilfeature.DefaultMutableFeatureGate.ExplicitlySet(genericWorkload)
+	permit, err := choosePermit(mode, profile, on, explicit)
+	if err != nil {
+		return groups{}, err
+	}
+	if permit {
+		klog.FromContext(ctx).Info("Gangs are placed without the pod-group cycle: their members wait at Permit. Pods in PodGroups of the API are placed one by one", "profile", profile, "mode", mode)
+		return groups{virtual: true, permit: true}, nil
 	}
 	client, err := discoveryClient(opts, peeked)
 	if err != nil {
@@ -62,6 +69,23 @@ func prepareGroups(ctx context.Context, opts *options.Options, peeked *config.Ku
 	return wanted, nil
 }
 
+// choosePermit reports whether gangs are placed without the in-tree pod-group cycle,
+// when profile ("" for none) asks for mode and the cycle's feature gate is on or off,
+// which somebody may have said explicitly.
+func choosePermit(mode args.GangMode, profile string, on, explicit bool) (bool, error) {
+	switch {
+	case profile == "":
+		return false, nil
+	case mode == args.ModePermit && on:
+		return false, fmt.Errorf("profile %q: mode %q of %s does without the feature gate %s, and --feature-gates switches that on; take away one of the two", profile, mode, args.Gang, genericWorkload)
+	case mode == args.ModePermit, mode == args.ModeAuto && !on && explicit:
+		return true, nil
+	case !on && explicit:
+		return false, fmt.Errorf("profile %q: mode %q of %s needs the feature gate %s, and --feature-gates switches that off; take away one of the two, or use mode %q", profile, mode, args.Gang, genericWorkload, args.ModePermit)
+	}
+	return false, nil
+}
+
 // chooseGroups returns where pod groups come from when profile ("" for none) asks
 // for mode, and the API server serves PodGroups or not.
 func chooseGroups(mode args.GangMode, profile string, served bool) (groups, error) {
@@ -82,6 +106,6 @@ func chooseGroups(mode args.GangMode, profile string, served bool) (groups, erro
 		// source only, and pods that name such a group would wait for ever.
 		return groups{native: served, virtual: true}, nil
 	default:
-		return groups{}, fmt.Errorf("profile %q: mode %q of %s is not there yet; use mode %q", profile, mode, args.Gang, args.ModeAuto)
+		return groups{}, fmt.Errorf("profile %q: mode %q of %s is not one of pod groups; use mode %q", profile, mode, args.Gang, args.ModeAuto)
 	}
 }

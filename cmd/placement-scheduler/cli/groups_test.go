@@ -42,6 +42,40 @@ func TestChooseGroups(t *testing.T) {
 	}
 }
 
+// TestChoosePermit holds that gangs are placed without the pod-group cycle where a
+// profile says so, or leaves it open and the gate is switched off, and that what
+// contradicts itself is refused.
+func TestChoosePermit(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name         string
+		mode         args.GangMode
+		profile      string
+		on, explicit bool
+		want         bool
+		problem      string
+	}{
+		{"no gangs", "", "", false, true, false, ""},
+		{"auto", args.ModeAuto, "p", false, false, false, ""},
+		{"auto, switched on", args.ModeAuto, "p", true, true, false, ""},
+		{"auto, switched off", args.ModeAuto, "p", false, true, true, ""},
+		{"permit", args.ModePermit, "p", false, false, true, ""},
+		{"permit, switched off", args.ModePermit, "p", false, true, true, ""},
+		{"permit, switched on", args.ModePermit, "p", true, true, false, "switches that on"},
+		{"virtual, switched off", args.ModeVirtual, "p", false, true, false, `or use mode "permit"`},
+		{"native, switched off", args.ModeNative, "p", false, true, false, `or use mode "permit"`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			got, err := choosePermit(c.mode, c.profile, c.on, c.explicit)
+			check(t, err, c.problem)
+			if got != c.want {
+				t.Errorf("got %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
 func TestGangMode(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

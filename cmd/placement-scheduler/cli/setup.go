@@ -24,6 +24,7 @@ import (
 
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/contain"
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/plugins/gang"
+	"github.com/kubectl-sched/kubectl-sched/schedulerbin/plugins/gang/permit"
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/podgroup"
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/podstatus"
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/registry"
@@ -68,9 +69,9 @@ func setup(ctx context.Context, opts *options.Options, extra *extraOptions) (*sc
 		}
 		legacyregistry.RawMustRegister(statuses)
 		companions = append(companions, engine.Run, statuses.Run)
-		holds := gang.NewHolds(clock.RealClock{})
-		legacyregistry.RawMustRegister(holds)
-		plugins = append(plugins, registry.Plugin{Name: gang.Name, New: gang.New(engine, holds)})
+		gangs, run := gangPlugins(engine, groups)
+		plugins = append(plugins, gangs...)
+		companions = append(companions, run...)
 	}
 	if extra.gates {
 		opener, err := newGates(ctx, prepared)
@@ -80,7 +81,9 @@ func setup(ctx context.Context, opts *options.Options, extra *extraOptions) (*sc
 		companions = append(companions, func(ctx context.Context) { runGates(ctx, opener) })
 	}
 	completed := prepared.Complete()
-	registry.GangFirst(completed.ComponentConfig.Profiles)
+	if err := orderPlugins(completed.ComponentConfig.Profiles, groups); err != nil {
+		return nil, nil, err
+	}
 	var recorded []scheduler.Option
 	if recorder != nil {
 		if err := scoreEveryNode(&completed.ComponentConfig); err != nil {
@@ -100,6 +103,30 @@ func setup(ctx context.Context, opts *options.Options, extra *extraOptions) (*sc
 		runWithQueue(ctx, sched, run)
 	}
 	return &completed, sched, options.LogOrWriteConfig(klog.FromContext(ctx), opts.WriteConfigTo, &completed.ComponentConfig, profiles)
+}
+
+// gangPlugins returns the plugins that place gangs, and what they need to have run
+// beside the scheduler.
+func gangPlugins(engine *podgroup.Engine, groups groups) ([]registry.Plugin, []func(context.Context)) {
+	if groups.permit {
+		state := permit.NewState(engine, clock.RealClock{})
+		return []registry.Plugin{
+			{Name: permit.Name, New: permit.New(state)},
+			{Name: permit.SortName, New: permit.NewSort(state)},
+		}, []func(context.Context){state.Run}
+	}
+	holds := gang.NewHolds(clock.RealClock{})
+	legacyregistry.RawMustRegister(holds)
+	return []registry.Plugin{{Name: gang.Name, New: gang.New(engine, holds)}}, nil
+}
+
+// orderPlugins gives the plugins that place gangs their places in the profiles.
+func orderPlugins(profiles []config.KubeSchedulerProfile, groups groups) error {
+	if groups.permit {
+		return registry.GangSorts(profiles, permit.SortName)
+	}
+	registry.GangFirst(profiles)
+	return nil
 }
 
 // newEngine makes the source of pod groups and puts it into the informers of
