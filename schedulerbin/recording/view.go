@@ -61,6 +61,21 @@ func (r *Recorder) take(c *cycle) (*view, string, error) {
 	return v, hash, err
 }
 
+// order returns the pods with a node, node by node.
+func (r *Recorder) order() ([]types.UID, error) {
+	nodes, err := r.snapshot.NodeInfos().List()
+	if err != nil {
+		return nil, fmt.Errorf("record the order of pods: %w", err)
+	}
+	var pods []types.UID
+	for _, info := range nodes {
+		for _, p := range info.GetPods() {
+			pods = append(pods, p.GetPod().UID)
+		}
+	}
+	return pods, nil
+}
+
 // nominated returns the node of each pod that is nominated to a node of the view now.
 func (r *Recorder) nominated(v *view) map[types.UID]string {
 	nominated := map[types.UID]string{}

@@ -71,6 +71,9 @@ func setup(ctx context.Context, opts *options.Options, extra *extraOptions) (*sc
 		holds := gang.NewHolds(clock.RealClock{})
 		legacyregistry.RawMustRegister(holds)
 		plugins = append(plugins, registry.Plugin{Name: gang.Name, New: gang.New(engine, holds)})
+		if recorder != nil {
+			recorder.Holding(holds.Nodes)
+		}
 	}
 	if extra.gates {
 		opener, err := newGates(ctx, prepared)

@@ -97,6 +97,11 @@ func (r *Replay) Step(ctx context.Context, c recording.Cycle) (Result, error) {
 	return result, nil
 }
 
+// seatsHeld is why a cycle is invalid in which the simulator would have used a node
+// where the scheduler holds seats, or went by scores of nodes that such seats took from
+// it.
+const seatsHeld = "seats are held, as the running scheduler's timers and failed binds have it"
+
 // interfered says why what the scheduler did in the cycle hung on something that is in
 // no recording; empty if it did not.
 func (r *Replay) interfered(c recording.Cycle) string {
@@ -113,7 +118,7 @@ func (r *Replay) interfered(c recording.Cycle) string {
 		// trips over those of a group (framework/preemption, newDomainForWorkloadPreemption).
 		return "members of a group are on a node that is lost"
 	case has("seats are held for gang"):
-		return "seats are held, as the running scheduler's timers and failed binds have it"
+		return seatsHeld
 	case c.Unsteady:
 		return "nominations changed while the pod was tried"
 	}

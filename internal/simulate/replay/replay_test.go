@@ -149,6 +149,19 @@ func TestNominatedInMemory(t *testing.T) {
 	}
 }
 
+// While seats are held for a gang, a node that the simulator would have taken may have
+// been one of those. Where it takes the same node, they made no difference.
+func TestSeatsHeld(t *testing.T) {
+	t.Parallel()
+	for node, invalid := range map[string]bool{"big": false, "small": true} {
+		c := cycle(t, "1", recording.Attempt{Node: node})
+		c.Held = []string{"big"}
+		if r := step(t, c); r.Invalid != "" != invalid || len(r.Differences) > 0 {
+			t.Errorf("%s: invalid is %q, differences are %v", node, r.Invalid, r.Differences)
+		}
+	}
+}
+
 // What others did while pods were tried says nothing of the simulator.
 func TestMeanwhile(t *testing.T) {
 	t.Parallel()
