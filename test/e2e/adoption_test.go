@@ -13,11 +13,14 @@ import (
 	"testing"
 	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 
 	"github.com/kubectl-sched/kubectl-sched/internal/sandbox"
 	"github.com/kubectl-sched/kubectl-sched/internal/sandbox/sandboxtest"
@@ -347,8 +350,8 @@ func (l *ladder) placed(namespace string) *corev1.Pod {
 	return pod
 }
 
-// scheduler runs the scheduler that is installed as a kubelet would, with what its pods
-// mount, until the returned function is called.
+// scheduler runs the scheduler that is installed as a kubelet would, with its account and
+// what its pods mount, until the returned function is called.
 func (l *ladder) scheduler() (stop func()) {
 	l.Helper()
 	binary, err := sandboxtest.SchedulerBinary()
@@ -372,8 +375,20 @@ func (l *ladder) scheduler() (stop func()) {
 			config += text
 		}
 	}
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](3600)}}
+	account := deployment.Spec.Template.Spec.ServiceAccountName
+	token, err := l.kube.CoreV1().ServiceAccounts("placement-system").CreateToken(l.Context(), account, request, metav1.CreateOptions{})
+	if err != nil {
+		l.Fatal(err)
+	}
+	admin := l.world.RESTConfig()
+	kubeconfig := filepath.Join(l.bin, "scheduler.kubeconfig")
+	own := &rest.Config{Host: admin.Host, BearerToken: token.Status.Token, TLSClientConfig: rest.TLSClientConfig{CAData: admin.CAData}}
+	if err := writeKubeconfig(kubeconfig, own, "default"); err != nil {
+		l.Fatal(err)
+	}
 	file := filepath.Join(l.bin, "scheduler.yaml")
-	l.write(file, config+fmt.Sprintf("\nclientConnection: {kubeconfig: %q}\n", l.world.Kubeconfig()))
+	l.write(file, config+fmt.Sprintf("\nclientConnection: {kubeconfig: %q}\n", kubeconfig))
 	var log bytes.Buffer
 	command := exec.Command(binary, "--config="+file, "--secure-port=0")
 	command.Stdout, command.Stderr = &log, &log
@@ -394,7 +409,8 @@ func (l *ladder) scheduler() (stop func()) {
 			l.Error("the scheduler does not end when it is told to")
 		}
 		if l.Failed() {
-			l.Logf("%s", log.String())
+			lines := strings.Split(log.String(), "\n")
+			l.Log(strings.Join(lines[max(0, len(lines)-20):], "\n"))
 		}
 	}
 }
