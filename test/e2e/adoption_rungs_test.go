@@ -9,9 +9,10 @@ import (
 	"slices"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -89,10 +90,8 @@ var rungs = map[string]rung{
 			},
 			func(l *ladder, _ []string) {
 				before := l.strangers()
-				pod := l.stranger()
-				_, err := l.kube.CoreV1().Pods(pod.Namespace).Create(l.Context(), pod, metav1.CreateOptions{})
-				if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `pool "gpu" is dedicated`) {
-					l.Errorf("a pod without a grant: %v", err)
+				if err := l.refused(l.Context(), l.asObject(l.stranger()), `pool "gpu" is dedicated`); err != nil {
+					l.Error(err)
 				}
 				if after := l.strangers(); len(before) == 0 || !slices.Equal(before, after) {
 					l.Errorf("those that run on the pool without a grant were %v and are %v", before, after)
@@ -117,7 +116,14 @@ var rungs = map[string]rung{
 				l.sameWebs()
 			},
 		},
-		gone: func(l *ladder) { l.place(l.stranger()) },
+		gone: func(l *ladder) {
+			pod := l.asObject(l.stranger())
+			if err := until(l.Context(), "a pod without a grant is let in", func(ctx context.Context) (string, error) {
+				return "", l.client.create(ctx, pod)
+			}); err != nil {
+				l.Error(err)
+			}
+		},
 	},
 	"8-admission": {
 		after: []func(*ladder, []string){
@@ -162,6 +168,18 @@ func (l *ladder) web() *unstructured.Unstructured {
 		l.Fatal(err)
 	}
 	return web
+}
+
+// asObject is the pod as a manifest has it.
+func (l *ladder) asObject(pod *corev1.Pod) *unstructured.Unstructured {
+	l.Helper()
+	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(pod)
+	if err != nil {
+		l.Fatal(err)
+	}
+	u := &unstructured.Unstructured{Object: object}
+	u.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
+	return u
 }
 
 // sameWebs holds that the pods of the web have not been made anew.
