@@ -90,19 +90,19 @@ func (o *initOptions) Run(context.Context) error {
 	return err
 }
 
-// sayWritten names the files that were written. A folder of copies is named as one:
-// nobody reads its files there.
+// sayWritten names the files that were written. The copies that a module gets are named
+// as one: nobody reads its files there.
 func sayWritten(out io.Writer, written []string) {
 	copies := map[string]int{}
 	for _, name := range written {
-		dir := filepath.ToSlash(filepath.Dir(name))
-		if !strings.Contains(dir, "cue.mod/pkg/") {
+		module, _, vendored := strings.Cut(filepath.ToSlash(name), "cue.mod/pkg/")
+		if !vendored {
 			fmt.Fprintln(out, "wrote", name)
 			continue
 		}
-		copies[dir]++
+		copies[module+"cue.mod/pkg"]++
 	}
 	for _, dir := range slices.Sorted(maps.Keys(copies)) {
-		fmt.Fprintf(out, "wrote %s (%s)\n", dir, count(copies[dir], "file", "files"))
+		fmt.Fprintf(out, "wrote %s: copies of the schema and the catalog (%s)\n", dir, count(copies[dir], "file", "files"))
 	}
 }
