@@ -96,6 +96,7 @@ var rungs = map[string]rung{
 				if after := l.strangers(); len(before) == 0 || !slices.Equal(before, after) {
 					l.Errorf("those that run on the pool without a grant were %v and are %v", before, after)
 				}
+				l.warnsOfGuard()
 				// Whoever has the grant gets new pods as ever.
 				serve := l.uids("ml/deploy/serve")
 				if err := l.kube.CoreV1().Pods("ml").DeleteCollection(l.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
@@ -168,6 +169,20 @@ func (l *ladder) web() *unstructured.Unstructured {
 		l.Fatal(err)
 	}
 	return web
+}
+
+// warnsOfGuard holds that whoever would install the scheduler hears of a guard that does
+// not let it bind: where its account is not the one that is exempt.
+func (l *ladder) warnsOfGuard() {
+	l.Helper()
+	file := filepath.Join(l.bin, "profiles.yaml")
+	l.write(file, "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles: [{schedulerName: own}]\n")
+	for namespace, warns := range map[string]bool{"placement-system": false, "elsewhere": true} {
+		says := l.shell("kubectl sched scheduler install --config " + file + " --image registry.example.com/s:v1 --dry-run=server -n " + namespace + " 2>&1")
+		if strings.Contains(says, "scheduler/guarded") != warns {
+			l.Errorf("installed in %s it says:\n%s", namespace, says)
+		}
+	}
 }
 
 // asObject is the pod as a manifest has it.
