@@ -33,6 +33,9 @@ type block struct {
 	text     string
 	// start and stop are where it is in the page.
 	start, stop int
+	// remarks are the comments right above it, which the reader of the page does not
+	// see: what stands behind "example:".
+	remarks []string
 }
 
 // pages reads the README and all pages below docs and examples.
@@ -114,6 +117,11 @@ func (p *page) add(n ast.Node) {
 
 func (p *page) block(n ast.Node) block {
 	var b block
+	for above := n.PreviousSibling(); above != nil && above.Kind() == ast.KindHTMLBlock; above = above.PreviousSibling() {
+		if remark, ok := strings.CutPrefix(strings.TrimSpace(p.html(above)), "<!-- example:"); ok {
+			b.remarks = append([]string{strings.TrimSpace(strings.TrimSuffix(remark, "-->"))}, b.remarks...)
+		}
+	}
 	lines := n.Lines()
 	if lines.Len() == 0 {
 		return b
@@ -125,6 +133,19 @@ func (p *page) block(n ast.Node) block {
 		b.text += string(line.Value(p.source))
 	}
 	return b
+}
+
+// html is the text of an HTML block.
+func (p *page) html(n ast.Node) string {
+	var b strings.Builder
+	for i := range n.Lines().Len() {
+		line := n.Lines().At(i)
+		b.Write(line.Value(p.source))
+	}
+	if block, ok := n.(*ast.HTMLBlock); ok && block.HasClosure() {
+		b.Write(block.ClosureLine.Value(p.source))
+	}
+	return b.String()
 }
 
 // plain is the text below the node.
