@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/kubectl-sched/kubectl-sched/test/page"
 )
 
 // Every block of code of the pages is held by a test, or says why not. What the page
@@ -29,8 +31,8 @@ type remark struct{ word, rest string }
 var remarkWords = []string{"not run:", "run by", "file", "part of", "cluster", "exits", "before:"}
 
 // said returns the remarks of a block.
-func (b block) said() (all []remark, err error) {
-	for _, text := range b.remarks {
+func said(b page.Block) (all []remark, err error) {
+	for _, text := range b.Remarks {
 		at := slices.IndexFunc(remarkWords, func(word string) bool {
 			return text == word || strings.HasPrefix(text, word+" ") || strings.HasPrefix(text, word+"\n")
 		})
@@ -60,27 +62,28 @@ func get(remarks []remark, word string) (string, bool) {
 var programs = []string{"kubectl", "kubectl-sched", "make", "go", "git", "gh", "cd", "curl", "helm", "sha256sum", "tar", "install", "cosign", "exec", "#!/bin/sh"}
 
 // isShell reports whether the block is for a shell.
-func (b block) isShell() bool {
-	switch b.language {
+func isShell(b page.Block) bool {
+	switch b.Language {
 	case "console", "sh", "bash", "shell":
 		return true
 	case "":
-		first := strings.Fields(b.text)
+		first := strings.Fields(b.Text)
 		return len(first) > 0 && slices.Contains(programs, first[0])
 	}
 	return false
 }
 
 // isCUE reports whether TestPolicies holds the block.
-func (b block) isCUE() bool {
-	return b.title == "" && (b.language == "cue" || b.language == "" && startsSection.MatchString(b.text))
+func isCUE(b page.Block) bool {
+	return b.Title == "" && (b.Language == "cue" || b.Language == "" && startsSection.MatchString(b.Text))
 }
 
 // elsewhere are pages that a test of their own runs from the first block to the last.
 var elsewhere = map[string]string{
-	"docs/tutorial.md": "TestTutorial in test/docs",
-	"docs/adoption.md": "TestScripts in test/e2e",
-	"docs/install.md":  "TestKrew in test/release",
+	"docs/tutorial.md":   "TestTutorial in test/docs",
+	"docs/adoption.md":   "TestAdoption in test/e2e",
+	"docs/quickstart.md": "TestQuickstart in test/release",
+	"docs/install.md":    "TestKrew in test/release",
 }
 
 // generated is how a page begins that is written from the code, what commands print in
@@ -98,9 +101,9 @@ func TestEveryBlockIsHeld(t *testing.T) {
 			}
 			continue
 		}
-		for _, b := range p.blocks {
-			where := fmt.Sprintf("%s:%d", p.path, b.line)
-			remarks, err := b.said()
+		for _, b := range p.Blocks {
+			where := fmt.Sprintf("%s:%d", p.path, b.Line)
+			remarks, err := said(b)
 			if err != nil {
 				t.Errorf("%s: %v", where, err)
 			}
@@ -114,8 +117,8 @@ func TestEveryBlockIsHeld(t *testing.T) {
 				}
 				continue
 			}
-			if !b.isShell() && !b.isCUE() && b.language != "yaml" && !strings.HasPrefix(string(p.source), generated) {
-				t.Errorf("%s: no test holds this block; give it a language (console, cue, yaml), or a remark that says why not:\n%s", where, b.text)
+			if !isShell(b) && !isCUE(b) && b.Language != "yaml" && !strings.HasPrefix(string(p.Source), generated) {
+				t.Errorf("%s: no test holds this block; give it a language (console, cue, yaml), or a remark that says why not:\n%s", where, b.Text)
 			}
 		}
 	}
@@ -125,10 +128,10 @@ func TestEveryBlockIsHeld(t *testing.T) {
 var testName = regexp.MustCompile(`^(Test\w+) in (\S+)$`)
 
 // isTest reports whether there is a test, said as "TestX in folder".
-func isTest(said string) error {
-	m := testName.FindStringSubmatch(said)
+func isTest(name string) error {
+	m := testName.FindStringSubmatch(name)
 	if m == nil {
-		return fmt.Errorf("%q is no test; write TestX in FOLDER", said)
+		return fmt.Errorf("%q is no test; write TestX in FOLDER", name)
 	}
 	files, err := filepath.Glob(filepath.Join(root, m[2], "*_test.go"))
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/kubectl-sched/kubectl-sched/internal/sandbox"
 	"github.com/kubectl-sched/kubectl-sched/internal/sandbox/sandboxtest"
+	"github.com/kubectl-sched/kubectl-sched/test/page"
 )
 
 // house is what the pages speak of: policies, manifests, a snapshot, nodes.
@@ -22,14 +23,14 @@ func TestExamples(t *testing.T) {
 	t.Parallel()
 	run := 0
 	for _, p := range pages(t) {
-		if _, ok := elsewhere[p.path]; ok || strings.HasPrefix(string(p.source), generated) {
+		if _, ok := elsewhere[p.path]; ok || strings.HasPrefix(string(p.Source), generated) {
 			continue
 		}
 		var acts []act
-		for _, b := range p.blocks {
+		for _, b := range p.Blocks {
 			a, err := p.act(b)
 			if err != nil {
-				t.Errorf("%s:%d: %v", p.path, b.line, err)
+				t.Errorf("%s:%d: %v", p.path, b.Line, err)
 			}
 			acts = append(acts, a...)
 		}
@@ -67,9 +68,9 @@ type act struct {
 }
 
 // act returns what is to be done for a block.
-func (p *page) act(b block) (acts []act, err error) {
-	where := fmt.Sprintf("%s:%d", p.path, b.line)
-	remarks, err := b.said()
+func (p at) act(b page.Block) (acts []act, err error) {
+	where := fmt.Sprintf("%s:%d", p.path, b.Line)
+	remarks, err := said(b)
 	if err != nil {
 		return nil, err
 	}
@@ -82,8 +83,8 @@ func (p *page) act(b block) (acts []act, err error) {
 		}
 	}
 	if name, ok := get(remarks, "file"); ok {
-		text := b.text
-		if b.language == "cue" && !strings.Contains(text, "package ") {
+		text := b.Text
+		if b.Language == "cue" && !strings.Contains(text, "package ") {
 			text = "package shop\n" + text
 		}
 		return append(acts, act{where: where, file: name, text: text}), nil
@@ -95,10 +96,10 @@ func (p *page) act(b block) (acts []act, err error) {
 	}
 	var list []string
 	switch {
-	case b.isShell():
-		list = commands(b.text)
-	case b.language == "yaml":
-		list = jobScripts(b.text)
+	case isShell(b):
+		list = commands(b)
+	case b.Language == "yaml":
+		list = jobScripts(b.Text)
 	}
 	codes := map[string]int{}
 	for _, r := range remarks {
@@ -124,20 +125,16 @@ func (p *page) act(b block) (acts []act, err error) {
 	return acts, nil
 }
 
-// commands are the commands of a block: all lines of it, or what stands behind "$ ".
-func commands(text string) (list []string) {
-	prompted, more := strings.HasPrefix(text, "$ "), false
-	for line := range strings.Lines(text) {
-		command, prompt := strings.CutPrefix(line, "$ ")
-		switch {
-		case more:
-			list[len(list)-1] += command
-		case strings.TrimSpace(line) != "" && prompt == prompted:
-			list = append(list, command)
-		default:
-			continue // what a command says
+// commands are the commands of a block: what stands behind "$ ", or else every line.
+func commands(b page.Block) (list []string) {
+	if !strings.HasPrefix(b.Text, "$ ") {
+		b.Text = "$ " + strings.ReplaceAll(strings.TrimRight(b.Text, "\n"), "\n", "\n$ ") + "\n"
+		b.Text = strings.ReplaceAll(b.Text, "\\\n$ ", "\\\n")
+	}
+	for _, c := range b.Commands() {
+		if text := strings.TrimSpace(c.Text); text != "" {
+			list = append(list, text)
 		}
-		more = strings.HasSuffix(command, "\\\n")
 	}
 	return list
 }
@@ -163,8 +160,8 @@ func follow(t *testing.T, acts []act) {
 				t.Fatal(err)
 			}
 		case a.text != "":
-			if said, code := shell(t, dir, kubeconfig, "set -euo pipefail\n"+a.text); code != a.code {
-				t.Fatalf("%s: exit code %d, not %d:\n%s\n%s", a.where, code, a.code, a.text, said)
+			if out, code := shell(t, dir, kubeconfig, "set -euo pipefail\n"+a.text); code != a.code {
+				t.Fatalf("%s: exit code %d, not %d:\n%s\n%s", a.where, code, a.code, a.text, out)
 			}
 		}
 	}

@@ -26,20 +26,20 @@ func TestYAML(t *testing.T) {
 		if _, ok := elsewhere[p.path]; ok {
 			continue
 		}
-		for _, b := range p.blocks {
-			remarks, err := b.said()
+		for _, b := range p.Blocks {
+			remarks, err := said(b)
 			_, not := get(remarks, "not run:")
-			if b.language != "yaml" || not || err != nil {
+			if b.Language != "yaml" || not || err != nil {
 				continue // TestEveryBlockIsHeld reports the error
 			}
 			checked++
-			text := b.text
+			text := b.Text
 			if part, ok := get(remarks, "part of"); ok {
 				version, kind, _ := strings.Cut(part, " ")
 				text = fmt.Sprintf("apiVersion: %s\nkind: %s\n%s", version, kind, text)
 			}
 			if err := judgeYAML(text); err != nil {
-				t.Errorf("%s:%d: %v", p.path, b.line, err)
+				t.Errorf("%s:%d: %v", p.path, b.Line, err)
 			}
 		}
 	}
