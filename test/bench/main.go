@@ -157,7 +157,9 @@ func run(ctx context.Context, args []string) (err error) {
 		}
 		rows = append(rows, lints...)
 	}
-	if len(args) == 0 || slices.ContainsFunc(args, func(word string) bool { return strings.HasPrefix(importName, word) }) {
+	if len(args) == 0 || slices.ContainsFunc(args, func(word string) bool {
+		return strings.HasPrefix(importName, word) || strings.HasPrefix(word, importName)
+	}) {
 		imports, err := importRows(dir, plugin, self)
 		if err != nil {
 			return err
