@@ -10,6 +10,7 @@ import (
 
 	"github.com/kubectl-sched/kubectl-sched/internal/apply"
 	"github.com/kubectl-sched/kubectl-sched/internal/preview"
+	"github.com/kubectl-sched/kubectl-sched/internal/report/excerpt"
 	"github.com/kubectl-sched/kubectl-sched/internal/review"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 )
@@ -44,7 +45,7 @@ func hashed(text string) string {
 // reviewHTML writes the review as a page by itself.
 func reviewHTML(w io.Writer, r *review.Review, o Options) error {
 	t, err := template.New("review").Funcs(template.FuncMap{
-		"name":      func(text string) string { return printable(o.named(text)) },
+		"name":      func(text string) string { return excerpt.Printable(o.named(text)) },
 		"clusters":  clustersOf,
 		"summaries": summariesOf,
 		"chapters":  chaptersOf,

@@ -1,37 +1,18 @@
 package docs
 
 import (
-	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/kubectl-sched/kubectl-sched/cmd/kubectl-sched/cli"
 	"github.com/kubectl-sched/kubectl-sched/test/page"
 )
-
-func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"kubectl": kubectl})
-}
-
-// kubectl stands for kubectl with the plugin on its PATH.
-func kubectl() {
-	args := os.Args[1:]
-	if len(args) > 0 && args[0] == "sched" {
-		args = args[1:]
-	}
-	os.Exit(cli.Main(args, cli.Standard(), cli.Release{}))
-}
 
 // tutorial is the page that is run.
 const tutorial = root + "/docs/tutorial.md"
@@ -119,19 +100,8 @@ func (r *runner) console(where string, b page.Block) string {
 
 // run runs one command as in a terminal of 80 columns, and returns what it says.
 func (r *runner) run(command string) string {
-	ctx, cancel := context.WithTimeout(r.t.Context(), 2*time.Minute)
-	defer cancel()
-	c := exec.CommandContext(ctx, "bash", "-c", command)
-	c.Dir = r.dir
-	c.Env = append(os.Environ(), "COLUMNS=80", "HOME="+r.dir, "KUBECONFIG=/dev/null",
-		"GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null", "GIT_AUTHOR_NAME=you", "GIT_AUTHOR_EMAIL=you@example.com", "GIT_COMMITTER_NAME=you", "GIT_COMMITTER_EMAIL=you@example.com")
-	var out bytes.Buffer
-	c.Stdout, c.Stderr = &out, &out
-	var failed *exec.ExitError
-	if err := c.Run(); err != nil && !errors.As(err, &failed) {
-		r.t.Fatal(err)
-	}
-	return out.String()
+	said, _ := shell(r.t, r.dir, "/dev/null", command)
+	return said
 }
 
 var commit = regexp.MustCompile(`\b[0-9a-f]{12}\b`)

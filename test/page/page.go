@@ -35,6 +35,9 @@ type Block struct {
 	Text  string
 	// Under is the heading that it is under, and After the paragraph right before it.
 	Under, After string
+	// Remarks are what stands behind "example:" in comments right above it, which the
+	// reader of the page does not see.
+	Remarks []string
 	// Start and Stop are where it is in the page.
 	Start, Stop int
 }
@@ -51,7 +54,7 @@ func Read(path string) (*Page, error) {
 	err = ast.Walk(markdown.Parse(text.NewReader(source)), func(n ast.Node, entering bool) (ast.WalkStatus, error) {
 		if entering {
 			p.add(n, after)
-			if n.Type() == ast.TypeBlock && n.Parent() != nil && n.Parent().Kind() == ast.KindDocument {
+			if n.Kind() != ast.KindHTMLBlock && n.Type() == ast.TypeBlock && n.Parent() != nil && n.Parent().Kind() == ast.KindDocument {
 				after = ""
 				if n.Kind() == ast.KindParagraph {
 					after = plain(n, source)
@@ -96,6 +99,11 @@ func (p *Page) block(n ast.Node, after string) Block {
 	if len(p.Headings) > 0 {
 		b.Under = p.Headings[len(p.Headings)-1]
 	}
+	for above := n.PreviousSibling(); above != nil && above.Kind() == ast.KindHTMLBlock; above = above.PreviousSibling() {
+		if remark, ok := strings.CutPrefix(strings.TrimSpace(p.html(above)), "<!-- example:"); ok {
+			b.Remarks = append([]string{strings.TrimSpace(strings.TrimSuffix(remark, "-->"))}, b.Remarks...)
+		}
+	}
 	lines := n.Lines()
 	if lines.Len() == 0 {
 		return b
@@ -107,6 +115,19 @@ func (p *Page) block(n ast.Node, after string) Block {
 		b.Text += string(line.Value(p.Source))
 	}
 	return b
+}
+
+// html is the text of an HTML block.
+func (p *Page) html(n ast.Node) string {
+	var b strings.Builder
+	for i := range n.Lines().Len() {
+		line := n.Lines().At(i)
+		b.Write(line.Value(p.Source))
+	}
+	if block, ok := n.(*ast.HTMLBlock); ok && block.HasClosure() {
+		b.Write(block.ClosureLine.Value(p.Source))
+	}
+	return b.String()
 }
 
 // plain is the text below the node.

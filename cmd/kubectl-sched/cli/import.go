@@ -111,6 +111,7 @@ func (o *importOptions) writes() bool {
 
 // Run implements options.
 func (o *importOptions) Run(ctx context.Context) error {
+	makeRoomForCluster() // of workloads, and what they are compiled to, twice over
 	request, err := o.request(ctx)
 	if err != nil {
 		return err
