@@ -54,6 +54,9 @@ type Cycle struct {
 	// scheduler has them, where room was made for a single pod: of pods that are equal
 	// to preemption it takes the last.
 	Order []types.UID `json:"order,omitempty"`
+	// Lost says that a group of which a pod is tried or placed has members on a node that
+	// is gone: they are in no snapshot, but preemption for groups looks for them.
+	Lost bool `json:"lost,omitempty"`
 	// Held are the nodes on which seats were held for gangs.
 	Held []string `json:"held,omitempty"`
 	// Late are pods of earlier cycles that were given up since the last line, after a

@@ -121,7 +121,9 @@ func (r *Recorder) lookLocked() {
 		return
 	}
 	c.line.Held = r.held()
-	c.view, c.line.Hash, r.failed = r.take(c)
+	if c.view, c.line.Hash, r.failed = r.take(c); r.failed == nil {
+		c.line.Lost = c.view.lost
+	}
 }
 
 // tried notes the node that was found for the pod.

@@ -18,6 +18,7 @@ type view struct {
 	placed    map[types.UID]string
 	waiting   map[types.UID]bool
 	nominated map[types.UID]string
+	lost      bool
 }
 
 func newView() *view {
@@ -112,6 +113,11 @@ func (r *Recorder) group(v *view, pod *corev1.Pod) {
 	}
 	for _, member := range members.UnscheduledPods() {
 		v.wait(member)
+	}
+	for _, member := range members.ScheduledPods() {
+		if _, err := r.snapshot.NodeInfos().Get(member.Spec.NodeName); err != nil {
+			v.lost = true
+		}
 	}
 }
 

@@ -176,8 +176,11 @@ func (f *follower) compare(c recording.Cycle, attempts []engine.Attempt, evictio
 	if !slices.Equal(recorded, evicted) && (c.Group == "" || !f.alike(recorded, evictions)) {
 		f.found = append(f.found, Difference{Pod: f.nameOf(c.Attempts[0].UID), What: "victims", Recorded: strings.Join(recorded, ", "), Simulated: strings.Join(evicted, ", ")})
 	}
-	if len(f.found) > 0 && len(c.Held) > 0 {
+	switch {
+	case len(f.found) > 0 && len(c.Held) > 0:
 		return Result{Invalid: seatsHeld}
+	case len(f.found) > 0 && c.Lost:
+		return Result{Invalid: membersLost}
 	}
 	return Result{Differences: f.found}
 }
