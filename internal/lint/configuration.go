@@ -6,7 +6,6 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/kubectl-sched/kubectl-sched/compiler/profile"
 	"github.com/kubectl-sched/kubectl-sched/internal/workload"
