@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"strings"
 
 	"github.com/kubectl-sched/kubectl-sched/internal/apply"
 	"github.com/kubectl-sched/kubectl-sched/internal/preview"
