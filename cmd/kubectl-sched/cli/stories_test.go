@@ -27,7 +27,7 @@ const situations = "../../../docs/situations.md"
 var (
 	situationRow = regexp.MustCompile(`(?m)^\| (\d+) \| .+ \| (.+) \| (.+) \|$`)
 	ruleInRow    = regexp.MustCompile("`([a-z]+/[a-z-]+)`")
-	testInRow    = regexp.MustCompile("`(Test\\w+)(?:/([\\w-]+))?` in `([\\w/]+)`")
+	testInRow    = regexp.MustCompile("`(Test\\w+)(?:/([\\w-]+))?` in `([\\w/-]+)`")
 )
 
 // TestTableOfStories holds that the table has a row for each situation, that each row's
