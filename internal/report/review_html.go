@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"strings"
 
 	"github.com/kubectl-sched/kubectl-sched/internal/apply"
 	"github.com/kubectl-sched/kubectl-sched/internal/preview"
@@ -56,7 +57,7 @@ func reviewHTML(w io.Writer, r *review.Review, o Options) error {
 		"says":      sentence,
 		"because":   o.because,
 		"severity":  severityClass,
-		"wheres":    wheres,
+		"wheres":    func(list []review.Where) string { return strings.Join(placesOf(list, "\u00a0"), ", ") },
 		"cause":     causeLine,
 		"waiting":   func(x review.Waiting) string { return waitingLine(x, mostMoves) },
 		"workloads": func(names []string) string { return amount(len(names), "workload", "workloads") },

@@ -29,8 +29,13 @@ func TestMain(m *testing.M) {
 // scripts expect.
 func TestScript(t *testing.T) {
 	t.Parallel()
-	testscript.Run(t, testscript.Params{
-		Dir:                 filepath.Join("testdata", "script"),
+	testscript.Run(t, scripts("script"))
+}
+
+// scripts are those in a folder of testdata.
+func scripts(folder string) testscript.Params {
+	return testscript.Params{
+		Dir:                 filepath.Join("testdata", folder),
 		UpdateScripts:       os.Getenv("UPDATE") != "",
 		RequireUniqueNames:  true,
 		RequireExplicitExec: true,
@@ -50,7 +55,7 @@ func TestScript(t *testing.T) {
 			}
 			return nil
 		},
-	})
+	}
 }
 
 // exits runs the plugin and holds that it ends with an exit code:
