@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	resourcehelper "k8s.io/component-helpers/resource"
-	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 
+	"github.com/kubectl-sched/kubectl-sched/internal/cluster/trim"
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/gates/condition"
 )
 
@@ -94,7 +94,7 @@ func (x *explainer) room(pod *corev1.Pod, name string) string {
 func (x *explainer) used(name corev1.ResourceName, counts func(*corev1.Pod) bool) resource.Quantity {
 	sum := resource.Quantity{}
 	for _, pod := range x.request.Snapshot.Pods {
-		if counts(pod) && !podutil.IsPodPhaseTerminal(pod.Status.Phase) {
+		if counts(pod) && !trim.Ended(pod) {
 			q, _ := takes(pod, name)
 			sum.Add(q)
 		}
