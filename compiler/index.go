@@ -6,13 +6,17 @@ import (
 	"github.com/kubectl-sched/kubectl-sched/internal/workload"
 )
 
-// index finds the rules that may select a template without trying them all:
-// first by namespace and kind, then, where a rule demands a literal name or
-// label, by that.
+// index finds the rules that may select a template without trying them all: those that
+// name the namespace or demand a literal (of the name or a label), and the few others.
 type index struct {
 	rules   []*rule
 	facts   facts
 	buckets map[bucketKey]*bucket
+	// named has the rules that name their namespaces, by these.
+	named map[string][]int
+	// anchored has those of the others that demand a literal, and anywhere the rest.
+	anchored map[anchor][]int
+	anywhere []int
 }
 
 type bucketKey struct{ namespace, group, kind string }
@@ -21,9 +25,6 @@ type bucketKey struct{ namespace, group, kind string }
 type bucket struct {
 	anchored map[anchor][]int
 	rest     []int
-	// uncertain holds the rules for which the namespace's labels decide and are
-	// not known.
-	uncertain map[int]bool
 }
 
 // anchor is one literal that a rule demands: of the name, a label or a pod
@@ -34,7 +35,22 @@ type anchor struct {
 }
 
 func newIndex(f facts, rules []*rule) *index {
-	return &index{rules: rules, facts: f, buckets: map[bucketKey]*bucket{}}
+	x := &index{rules: rules, facts: f, buckets: map[bucketKey]*bucket{}, named: map[string][]int{}, anchored: map[anchor][]int{}}
+	for i, r := range rules {
+		switch literal := r.selects.namespaces != nil && allLiteral(r.selects.namespaces); {
+		case literal:
+			for _, p := range r.selects.namespaces {
+				x.named[p.text] = append(x.named[p.text], i)
+			}
+		case r.anchors == nil:
+			x.anywhere = append(x.anywhere, i)
+		default:
+			for _, a := range r.anchors {
+				x.anchored[a] = append(x.anchored[a], i)
+			}
+		}
+	}
+	return x
 }
 
 // anchors returns literals of which the selection demands one, or nil.
@@ -69,17 +85,13 @@ func (x *index) bucket(k bucketKey) *bucket {
 	if b, ok := x.buckets[k]; ok {
 		return b
 	}
-	b := &bucket{anchored: map[anchor][]int{}, uncertain: map[int]bool{}}
-	for i, r := range x.rules {
-		if !r.selects.kind(k.group, k.kind) {
+	b := &bucket{anchored: map[anchor][]int{}}
+	possible := slices.Concat(x.named[k.namespace], x.anywhere)
+	slices.Sort(possible)
+	for _, i := range slices.Compact(possible) {
+		r := x.rules[i]
+		if x.within(r, k) == no {
 			continue
-		}
-		switch r.selects.namespace(x.facts, k.namespace) {
-		case no:
-			continue
-		case unknown:
-			b.uncertain[i] = true
-		case yes:
 		}
 		if r.anchors == nil {
 			b.rest = append(b.rest, i)
@@ -95,23 +107,27 @@ func (x *index) bucket(k bucketKey) *bucket {
 // matching returns the rules that select the template, in their order, and
 // those for which that depends on a namespace whose labels are not known.
 func (x *index) matching(w *workload.Workload, t *workload.Template) (selected, uncertain []*rule) {
-	b := x.bucket(bucketKey{w.Namespace, w.Group, w.Kind})
+	k := bucketKey{w.Namespace, w.Group, w.Kind}
+	b := x.bucket(k)
 	candidates := slices.Clone(b.rest)
-	if len(b.anchored) > 0 {
-		candidates = append(candidates, b.anchored[anchor{on: 'n', value: w.Name}]...)
-		for k, v := range t.Labels {
-			candidates = append(candidates, b.anchored[anchor{'p', k, v}]...)
+	find := func(a anchor) {
+		candidates = append(candidates, b.anchored[a]...)
+		for _, i := range x.anchored[a] {
+			if x.within(x.rules[i], k) != no {
+				candidates = append(candidates, i)
+			}
 		}
-		for k, v := range w.Labels {
-			candidates = append(candidates, b.anchored[anchor{'l', k, v}]...)
-		}
+	}
+	find(anchor{on: 'n', value: w.Name})
+	for key, v := range t.Labels {
+		find(anchor{'p', key, v})
+	}
+	for key, v := range w.Labels {
+		find(anchor{'l', key, v})
 	}
 	slices.Sort(candidates)
 	for _, i := range slices.Compact(candidates) {
-		v := x.rules[i].selects.rest(x.facts, w, t)
-		if b.uncertain[i] {
-			v = v.and(unknown)
-		}
+		v := x.rules[i].selects.rest(x.facts, w, t).and(x.within(x.rules[i], k))
 		switch v {
 		case yes:
 			selected = append(selected, x.rules[i])
@@ -121,4 +137,12 @@ func (x *index) matching(w *workload.Workload, t *workload.Template) (selected, 
 		}
 	}
 	return selected, uncertain
+}
+
+// within says whether the rule selects in the namespace and of the kind.
+func (x *index) within(r *rule, k bucketKey) verdict {
+	if !r.selects.kind(k.group, k.kind) {
+		return no
+	}
+	return r.selects.namespace(x.facts, k.namespace)
 }

@@ -166,7 +166,7 @@ type decoded struct {
 func (d document) decode(data []byte) (out decoded, fatal bool) {
 	object, gvk, err := scheme.Codecs.UniversalDeserializer().Decode(data, nil, nil)
 	if err = out.strict(d, err); err != nil || object == nil {
-		return out, out.give(d.undecodable(err))
+		return out, out.give(d.undecodable(err)...)
 	}
 	written, ok := object.(*configv1.KubeSchedulerConfiguration)
 	if !ok {
@@ -175,18 +175,20 @@ func (d document) decode(data []byte) (out decoded, fatal bool) {
 	out.written = written
 	nested := runtime.WithoutVersionDecoder{Decoder: scheme.Codecs.UniversalDeserializer()}
 	if err = out.strict(d, written.DecodeNestedObjects(nested)); err != nil {
-		return out, out.give(d.undecodable(err))
+		return out, out.give(d.undecodable(err)...)
 	}
 	if out.internal, err = withDefaults(written); err != nil {
-		return out, out.give(d.undecodable(err))
+		return out, out.give(d.undecodable(err)...)
 	}
 	return out, false
 }
 
-// give adds an error; it is fatal.
-func (out *decoded) give(p Problem) bool {
-	p.Severity = diag.Error
-	out.problems = append(out.problems, p)
+// give adds errors; they are fatal.
+func (out *decoded) give(problems ...Problem) bool {
+	for _, p := range problems {
+		p.Severity = diag.Error
+		out.problems = append(out.problems, p)
+	}
 	return true
 }
 
@@ -224,15 +226,18 @@ func withDefaults(written *configv1.KubeSchedulerConfiguration) (*config.KubeSch
 }
 
 // undecodable says why nothing could be decoded.
-func (d document) undecodable(err error) Problem {
+func (d document) undecodable(err error) []Problem {
 	if err == nil || runtime.IsNotRegisteredError(err) || runtime.IsMissingKind(err) || runtime.IsMissingVersion(err) {
 		root := plainOf(d.root)
-		return Problem{
+		return []Problem{{
 			Rule: "scheduler/kind", Path: d.keyOf("apiVersion", "kind"),
 			Message: fmt.Sprintf("apiVersion %q and kind %q are no configuration that a scheduler of this version reads; write %s and %s", text(root["apiVersion"]), text(root["kind"]), APIVersion, Kind),
-		}
+		}}
 	}
-	return d.malformed(err)
+	if found := d.shapes(); len(found) > 0 {
+		return found
+	}
+	return []Problem{d.malformed(err)}
 }
 
 // text is a value that should be a string.
@@ -330,7 +335,7 @@ func list(v any) []map[string]any {
 	return out
 }
 
-// malformed is a value of a wrong type.
+// malformed is a value of a wrong type, or one that its type does not take.
 func (d document) malformed(err error) Problem {
 	p := Problem{Rule: "scheduler/invalid", Severity: diag.Error, Message: "it cannot be decoded: " + err.Error()}
 	if plugin := argsOf.FindStringSubmatch(err.Error()); plugin != nil {

@@ -36,7 +36,7 @@ func (l *linter) extenders(c *configv1.KubeSchedulerConfiguration) {
 
 func (l *linter) extenderURL(e *configv1.Extender, path []string) {
 	u, err := url.Parse(e.URLPrefix)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || !isPort(u.Port()) {
 		l.bad(diag.Error, "scheduler/extender-url", below(path, "urlPrefix"),
 			"%q is no address, and every pod would fail when the extender is called; write one such as \"https://extender.example:8443/scheduler\"", e.URLPrefix)
 		return
@@ -50,6 +50,12 @@ func (l *linter) extenderURL(e *configv1.Extender, path []string) {
 		l.bad(diag.Warning, "scheduler/extender-url", below(path, "enableHTTPS"),
 			"with enableHTTPS and no authority in tlsConfig the extender's certificate is not checked; give tlsConfig.caFile, or leave enableHTTPS out for the system's authorities")
 	}
+}
+
+// isPort reports whether it is the number of a port, or none is named.
+func isPort(port string) bool {
+	n, err := strconv.ParseUint(port, 10, 16)
+	return port == "" || err == nil && n > 0
 }
 
 // extenderTime says what an extender costs each pod that asks it.

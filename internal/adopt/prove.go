@@ -147,9 +147,13 @@ func pathsOf(p *policy.Policy) policy.Positions {
 // were any.
 func (w *work) prove(ctx context.Context) (bool, error) {
 	placement := w.placement()
-	c := &comparison{work: w, byName: map[string]*draft{}, byObject: w.byObject(), demoted: map[*piece]bool{}}
+	c := &comparison{work: w, byName: map[string]*draft{}, members: map[*draft]map[*template]bool{}, byObject: w.byObject(), demoted: map[*piece]bool{}}
 	for _, d := range w.policies {
 		c.byName[d.policy.Name] = d
+		c.members[d] = map[*template]bool{}
+		for _, t := range d.members {
+			c.members[d][t] = true
+		}
 	}
 	c.judge(load.Check(placement))
 	if len(c.demoted) == 0 {
@@ -199,6 +203,7 @@ func imported(ts []*template) []*template {
 type comparison struct {
 	*work
 	byName   map[string]*draft
+	members  map[*draft]map[*template]bool
 	byObject map[*workload.Workload][]*template
 	demoted  map[*piece]bool
 }
@@ -286,7 +291,7 @@ func (c *comparison) compare(plan *compiler.Plan, workloads []*workload.Workload
 			after, policies = ch.After, ch.Policies
 		}
 		for _, name := range policies {
-			if d := c.byName[name]; !slices.Contains(d.members, t) {
+			if d := c.byName[name]; !c.members[d][t] {
 				c.demoteIn(d.members[0], d, func(*piece) bool { return true })
 			}
 		}

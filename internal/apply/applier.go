@@ -229,7 +229,10 @@ func (a *Applier) unread(ctx context.Context, state *State, seen map[types.UID]b
 		if err != nil {
 			return nil, findings, err
 		}
-		if w != nil && types.UID(w.UID) == item.UID && w.Record != nil {
+		if w == nil || types.UID(w.UID) != item.UID || inCluster(w.Record) == nil && w.Labels[ownership.SetLabel] == "" {
+			continue
+		}
+		if w.Record != nil {
 			targets = append(targets, &target{w: w, derive: without})
 		}
 	}

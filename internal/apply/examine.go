@@ -128,12 +128,12 @@ func (a *Applier) examineOnce(ctx context.Context, in *intent, cs *ChangeSet, t 
 	}
 	change.record = written.Record
 	if settled(w, written, cs.Set) {
-		change.record = w.Record
+		change.record = inCluster(w.Record)
 		return change, nil, nil, nil
 	}
 	if finding, stop := a.mayChange(in, cs.Set, t, written, ours); stop {
 		change.Action = Refuse
-		change.record = w.Record
+		change.record = inCluster(w.Record)
 		if finding.Rule != nextRun {
 			return change, nil, diag.Findings{finding}, nil
 		}
@@ -163,6 +163,15 @@ func (a *Applier) examineOnce(ctx context.Context, in *intent, cs *ChangeSet, t 
 	return change, nil, nil, nil
 }
 
+// inCluster returns the record of an object if a run in the cluster has written it. One
+// that came with a manifest is no set's, and no set may take it back.
+func inCluster(record *ownership.Record) *ownership.Record {
+	if record != nil && record.UID == "" {
+		return nil
+	}
+	return record
+}
+
 // settled reports whether the object already is as it shall be, in our fields,
 // our record of them and our label; then it is not written at all.
 func settled(w *workload.Workload, written *workload.Written, set Set) bool {
@@ -177,6 +186,10 @@ func settled(w *workload.Workload, written *workload.Written, set Set) bool {
 		// With a record in a manifest and nothing of ours to add, there is nothing
 		// of this set's to take away.
 		return w.Record == nil || w.Record.UID == ""
+	}
+	if w.Record != nil && w.Record.UID == "" && w.Labels[ownership.SetLabel] == "" {
+		// The manifest says all of it already, and keeps on saying it.
+		return true
 	}
 	return !w.Remembered && w.Labels[ownership.SetLabel] == set.Label() && sameRecord(w.Record, written.Record)
 }

@@ -4,14 +4,19 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-sched/kubectl-sched/compiler/guard"
 	"github.com/kubectl-sched/kubectl-sched/internal/cluster"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
+	"github.com/kubectl-sched/kubectl-sched/schedulerbin/deploy"
 )
 
 // The minor versions of API servers that a scheduler of 1.37 may work with: its own
@@ -117,4 +122,52 @@ func Beside(profiles []string) diag.Findings {
 		Message: "it will run beside the cluster's default scheduler, and where both place pods on the same nodes, they can overcommit one: kubelet then refuses pods",
 		Fix:     &diag.Fix{Message: "give its profiles pools of their own (pools.*.dedicated), or have it serve default-scheduler too in place of the cluster's own"},
 	}}
+}
+
+// Guarded says which guards of dedicated pools refuse what the scheduler binds, once it
+// runs in the namespace: of schedulers they know by themselves only those of kube-system.
+func Guarded(ctx context.Context, client *cluster.Client, namespace string) (diag.Findings, error) {
+	ours := metav1.ListOptions{LabelSelector: guard.Label}
+	api := client.Kube.AdmissionregistrationV1()
+	bindings, err := api.ValidatingAdmissionPolicyBindings().List(ctx, ours)
+	if err != nil {
+		return nil, fmt.Errorf("list the guards of pools: %w", err)
+	}
+	policies, err := api.ValidatingAdmissionPolicies().List(ctx, ours)
+	if err != nil {
+		return nil, fmt.Errorf("list the guards of pools: %w", err)
+	}
+	denying := map[string]bool{}
+	for _, b := range bindings.Items {
+		if slices.Contains(b.Spec.ValidationActions, admissionv1.Deny) {
+			denying[b.Spec.PolicyName] = true
+		}
+	}
+	account := "system:serviceaccount:" + namespace + ":" + deploy.Name
+	var findings diag.Findings
+	for _, p := range policies.Items {
+		if !denying[p.Name] || !judgesBindings(p.Spec) || exempts(p.Spec, account, "system:serviceaccounts:"+namespace, "system:serviceaccounts") {
+			continue
+		}
+		findings = append(findings, diag.Finding{
+			Rule: "scheduler/guarded", Severity: diag.Warning, Subject: "ValidatingAdmissionPolicy " + p.Name,
+			Message: fmt.Sprintf("the guard of pool %q refuses what user %q binds in namespaces without a grant, so that their pods would stay Pending", p.Labels[guard.Label], account),
+			Fix:     &diag.Fix{Message: fmt.Sprintf("name %q under dedicated.exempt.users of the pool, and apply that first", account)},
+		})
+	}
+	return findings, nil
+}
+
+// judgesBindings reports whether a policy looks at who binds pods.
+func judgesBindings(spec admissionv1.ValidatingAdmissionPolicySpec) bool {
+	return spec.MatchConstraints != nil && slices.ContainsFunc(spec.MatchConstraints.ResourceRules, func(r admissionv1.NamedRuleWithOperations) bool {
+		return slices.Contains(r.Resources, "pods/binding")
+	})
+}
+
+// exempts reports whether a guard leaves out requests of any of the users or groups.
+func exempts(spec admissionv1.ValidatingAdmissionPolicySpec, who ...string) bool {
+	return slices.ContainsFunc(spec.MatchConditions, func(c admissionv1.MatchCondition) bool {
+		return slices.ContainsFunc(who, func(name string) bool { return strings.Contains(c.Expression, strconv.Quote(name)) })
+	})
 }

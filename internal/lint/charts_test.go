@@ -68,9 +68,11 @@ func clusterOf(t *testing.T, pools string) []byte {
 				key, value, _ := strings.Cut(what, "=")
 				taints = append(taints, map[string]string{"key": key, "value": value, "effect": effect})
 			}
+			capacity := map[string]any{"cpu": "16", "memory": "64Gi", "pods": "110"}
+			maps.Copy(capacity, p.Capacity)
 			node, err := yaml.Marshal(map[string]any{
 				"apiVersion": "v1", "kind": "Node", "metadata": map[string]any{"name": name, "labels": labels},
-				"spec": map[string]any{"taints": taints}, "status": map[string]any{"capacity": map[string]any{"cpu": "16", "memory": "64Gi", "pods": "110"}},
+				"spec": map[string]any{"taints": taints}, "status": map[string]any{"capacity": capacity},
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -148,8 +150,9 @@ var right = map[string][]string{
 	// Grants are there and no guard is, which is allowed.
 	"strimzi":             {"policy/unguarded-pool pool streams"},
 	"kafka-local-volumes": {"policy/unguarded-pool pool storage"},
-	"tenant-gpu-pool":     {"policy/unguarded-pool pool gpu"},
-	"nightly-batch":       {"policy/unguarded-pool pool batch"},
+	// Its policy is for production, and no cluster is named here.
+	"tenant-gpu-pool": {"policy/unguarded-pool pool gpu", "workload/too-large Deployment ml-vision/defects-api"},
+	"nightly-batch":   {"policy/unguarded-pool pool batch"},
 }
 
 // TestChartsAndExamplesAreClean holds that nothing is found in what works that is

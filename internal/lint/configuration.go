@@ -3,14 +3,22 @@ package lint
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/kubectl-sched/kubectl-sched/compiler/profile"
 	"github.com/kubectl-sched/kubectl-sched/internal/workload"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 )
+
+// configurationGroup is the API group of schedulers' configurations; one of another
+// kind is misspelt.
+const configurationGroup = "kubescheduler.config.k8s.io"
+
+// configurationText is how a text begins a line that is such a configuration's, in YAML
+// or JSON. Its arguments may have the group too, further to the right.
+var configurationText = regexp.MustCompile(`(?m)^\{?\s{0,2}["']?(kind["']?\s*:\s*["']?` + profile.Kind + `\b|apiVersion["']?\s*:\s*["']?` + regexp.QuoteMeta(configurationGroup) + `/)`)
 
 // configuration makes a rule of one that profile.Check has.
 func configuration(id string) func(*judgement) {
@@ -32,7 +40,7 @@ func (j *judgement) configurationFindings() diag.Findings {
 	j.configurationsRead = true
 	for _, o := range j.Others {
 		switch {
-		case o.Kind == profile.Kind:
+		case o.Kind == profile.Kind || o.Group == configurationGroup:
 			for _, p := range profile.CheckObject(o.Object) {
 				j.configurations = append(j.configurations, diag.Finding{
 					Rule: p.Rule, Severity: p.Severity, Range: o.Source.At(pathIn(o.Object, p.Path)...), Message: p.Message,
@@ -72,7 +80,7 @@ func inConfigMap(o *workload.Object) diag.Findings {
 	data, _ := o.Object["data"].(map[string]any)
 	for _, key := range slices.Sorted(maps.Keys(data)) {
 		text, _ := data[key].(string)
-		if !strings.Contains(text, "kind: "+profile.Kind) {
+		if !configurationText.MatchString(text) {
 			continue
 		}
 		for _, f := range profile.Check(key, []byte(text)) {

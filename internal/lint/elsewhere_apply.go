@@ -50,6 +50,7 @@ func applyRules() []Rule {
 		{ID: "scheduler/pending-pod", Severity: diag.Error, Doc: "A pod of the scheduler is Pending.", Fix: "Look at it with `kubectl sched why`."},
 		{ID: "scheduler/profile-in-use", Severity: diag.Error, Doc: "Workloads name a profile that nobody would serve any more.", Fix: "Apply their placement without it first."},
 		{ID: "scheduler/skew", Severity: diag.Error, Doc: "The scheduler does not support the version of the API server.", Fix: "Install another version, or try with --allow-skew."},
+		{ID: "scheduler/guarded", Severity: diag.Warning, Doc: "A guard of a dedicated pool refuses what the scheduler binds in namespaces without a grant.", Fix: "Name its account under dedicated.exempt.users of the pool, and apply that first."},
 		{ID: "scheduler/two-schedulers", Severity: diag.Warning, Doc: "The scheduler runs beside the default one, and both can overcommit nodes that they share.", Fix: "Give its profiles dedicated pools, or let it serve default-scheduler too."},
 		{ID: "scheduler/unprotected", Severity: diag.Warning, Doc: "What protects the scheduler is not there.", Fix: "Install it again."},
 	}

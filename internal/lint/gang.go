@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	podresource "k8s.io/component-helpers/resource"
 
 	"github.com/kubectl-sched/kubectl-sched/internal/workload"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
@@ -140,11 +139,10 @@ func leastNeed(members []*template, n int, name corev1.ResourceName) (resource.Q
 	}
 	var all []alike
 	for _, t := range members {
-		spec := t.podSpec()
-		if spec == nil || t.t.Count == nil {
+		asked, known := t.requests()
+		if !known || t.t.Count == nil {
 			return resource.Quantity{}, false
 		}
-		asked := podresource.PodRequests(&corev1.Pod{Spec: *spec}, podresource.PodResourcesOptions{})
 		all = append(all, alike{asked[resourceName], int64(*t.t.Count)})
 	}
 	slices.SortFunc(all, func(a, b alike) int { return a.ask.Cmp(b.ask) })

@@ -83,8 +83,10 @@ type judgement struct {
 
 	// gangs are the templates by their gangs, once asked for.
 	gangs map[string][]*template
-	// allTaints are those of all nodes, once asked for.
+	// allTaints are those of all nodes, and canGive is what each can give, both once
+	// asked for.
 	allTaints []corev1.Taint
+	canGive   map[string]corev1.ResourceList
 
 	configurations     diag.Findings
 	configurationsRead bool

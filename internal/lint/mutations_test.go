@@ -22,7 +22,7 @@ type mutation struct {
 	Also                map[string]map[string]any
 	Add, Snapshot       []map[string]any
 	Cluster, Policies   bool
-	Placement           struct{ From, To string }
+	Placement, Text     struct{ From, To string }
 }
 
 // TestMutations holds that each rule finds its mistake in a whole chart, at the
@@ -38,7 +38,7 @@ func TestMutations(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, rule := range lint.Rules() {
-		if rule.Area() != "scheduler" && !slices.ContainsFunc(mutations, func(m mutation) bool { return m.Rule == rule.ID }) {
+		if !slices.ContainsFunc(mutations, func(m mutation) bool { return m.Rule == rule.ID }) {
 			t.Errorf("no mutation is for %s", rule.ID)
 		}
 	}
@@ -48,13 +48,21 @@ func TestMutations(t *testing.T) {
 			t.Parallel()
 			chart := m.chart(t)
 			before, after := manifestsIn(t, chart), manifestsIn(t, chart)
-			changed := 0
+			changed, written := 0, 0
 			for name, text := range after {
+				if m.Text.From != "" {
+					written += strings.Count(text, m.Text.From)
+					after[name] = strings.ReplaceAll(text, m.Text.From, m.Text.To)
+					continue
+				}
 				docs := documents(t, text)
 				for _, object := range docs {
 					changed += m.change(t, object)
 				}
 				after[name] = joined(t, docs)
+			}
+			if m.Text.From != "" && written != 1 {
+				t.Fatalf("%q is there %d times", m.Text.From, written)
 			}
 			if want := len(m.Also); changed != want && changed != want+1 {
 				t.Fatalf("%d objects were changed", changed)
@@ -86,6 +94,7 @@ func (m mutation) chart(t *testing.T) string {
 	}
 	for _, namespace := range []struct{ prefix, chart string }{
 		{"weft", "weft"}, {"harbourgate/", "harbourgate"}, {"kube-system/", "blockvol"}, {"observability/", "promstack"},
+		{"scheduling/", "../../internal/lint/testdata/second-scheduler"},
 	} {
 		if strings.Contains(m.Object, " "+namespace.prefix) {
 			return filepath.Join(charts, namespace.chart)

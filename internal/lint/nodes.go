@@ -28,6 +28,11 @@ func nodeRules() []Rule {
 			Fix: "Demand labels that nodes have, and tolerate their taints.",
 		},
 		{
+			ID: "workload/too-large", Severity: diag.Warning, Needs: Cluster, each: tooLarge,
+			Doc: "A pod asks for more than any node has that can take it, even an empty one, and stays Pending. Where nodes are made on demand it is a note, since a larger one may come.",
+			Fix: "Ask for less, or add larger nodes.",
+		},
+		{
 			ID: "workload/deprecated-label", Severity: diag.Warning, Needs: Files, each: deprecatedLabels,
 			Doc: "Nodes are no longer given the labels failure-domain.beta.kubernetes.io/*, beta.kubernetes.io/* and the role master; what still asks for them fails on a new cluster, and a toleration of the old taint tolerates nothing. Where the label that took its place is named beside it, nothing is said.",
 			Fix: "Write the label that took its place.",

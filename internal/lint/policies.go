@@ -170,6 +170,9 @@ func overlappingPolicies(j *judgement) {
 				}
 				strictest[topology] = strict
 				key := fmt.Sprint(strict.Name, loose.Name, topology)
+				if loose.Level == policy.Default && strict.Level != policy.Default {
+					continue // what a default is for
+				}
 				if said[key] || strict.Spread[topology].Of.Kind != loose.Spread[topology].Of.Kind || strict.Spread[topology].Of.Kind == policy.ByLabels {
 					continue
 				}

@@ -19,7 +19,7 @@ func preferenceRules() []Rule {
 		{
 			ID: "workload/lone-preference", Severity: diag.Info, Needs: Files, each: lonePreference,
 			Doc: "The weight of a single preferred term means nothing: it is scaled until the best node has the full score, and other scores can outvote it.",
-			Fix: "Require the nodes, rank several terms, or give the preference a policy that must win.",
+			Fix: "Require the nodes, or let a policy prefer them with mustWin: it outweighs the other scores by a profile of the bundled scheduler.",
 		},
 		{
 			ID: "workload/preference-too-weak", Severity: diag.Info, Needs: Files, each: preferenceTooWeak,
@@ -43,7 +43,7 @@ func lonePreference(t *template) {
 	if len(mine) != 1 || len(preferredTerms(t.pods)) != 1 || mine[0].Weight == 1 {
 		return
 	}
-	t.report("", fmt.Sprintf("the weight of a single preferred term means nothing, and %d is no stronger than 1: other scores can outvote it; require the nodes, or rank several terms by weight", mine[0].Weight),
+	t.report("", fmt.Sprintf("the weight of a single preferred term means nothing, and %d is no stronger than 1: other scores can outvote it; require the nodes, or let a policy prefer them with mustWin, which outweighs the other scores by a profile", mine[0].Weight),
 		workload.NodeAffinity, preferredTermsKey, 0, "weight")
 }
 

@@ -136,7 +136,14 @@ func spreadMinDomains(t *template) {
 			}
 			left = fmt.Sprintf(", and %d of the %d stay Pending", replicas-place, replicas)
 		}
-		t.report("", fmt.Sprintf("there are %d domains of %q for the pods, and minDomains is %d: until there are as many, %d pods find a place%s; add nodes in other domains, or write minDomains: %d", n, c.TopologyKey, *c.MinDomains, place, left, n), workload.SpreadConstraints, i, "minDomains")
+		domains, find := fmt.Sprintf("there are %d domains", n), fmt.Sprintf("%d pods find", place)
+		if n == 1 {
+			domains = "there is 1 domain"
+		}
+		if place == 1 {
+			find = "1 pod finds"
+		}
+		t.report("", fmt.Sprintf("%s of %q for the pods, and minDomains is %d: until there are as many, %s a place%s; add nodes in other domains, or write minDomains: %d", domains, c.TopologyKey, *c.MinDomains, find, left, n), workload.SpreadConstraints, i, "minDomains")
 	})
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +11,7 @@ import (
 	"github.com/kubectl-sched/kubectl-sched/compiler"
 	"github.com/kubectl-sched/kubectl-sched/internal/cluster/facts"
 	"github.com/kubectl-sched/kubectl-sched/internal/lint"
+	"github.com/kubectl-sched/kubectl-sched/internal/policytest/naming"
 	"github.com/kubectl-sched/kubectl-sched/internal/preview"
 	"github.com/kubectl-sched/kubectl-sched/internal/simulate"
 	"github.com/kubectl-sched/kubectl-sched/internal/workload"
@@ -178,40 +178,23 @@ type names struct {
 	running   map[string][]simulate.Ref
 }
 
-// workload returns the workloads that are called so: "name", "kind/name" or
-// "namespace/kind/name".
+// workload returns the workloads that are called so.
 func (n names) workload(said string) (found []simulate.Ref) {
-	parts := strings.Split(said, "/")
 	for _, ref := range n.workloads {
-		if matches(ref, parts) {
+		if naming.Workload(ref).Is(said) {
 			found = append(found, ref)
 		}
 	}
 	return found
 }
 
-// matches reports whether the parts of a name, the last first, are those of ref.
-func matches(ref simulate.Ref, parts []string) bool {
-	last := len(parts) - 1
-	return len(parts) <= 3 && parts[last] == ref.Name &&
-		(last < 1 || strings.EqualFold(parts[last-1], ref.Kind)) &&
-		(last < 2 || parts[last-2] == ref.Namespace)
-}
-
-// known are the names that are as long as they must be to be of one workload alone.
+// known are the names by which the workloads can be told apart.
 func (n names) known() []string {
-	var all []string
-	for _, ref := range n.workloads {
-		short := ref.Name
-		if len(n.workload(short)) > 1 {
-			short = strings.ToLower(ref.Kind) + "/" + ref.Name
-		}
-		if len(n.workload(short)) > 1 {
-			short = ref.Namespace + "/" + short
-		}
-		all = append(all, short)
+	all := make([]naming.Workload, len(n.workloads))
+	for i, ref := range n.workloads {
+		all[i] = naming.Workload(ref)
 	}
-	return all
+	return naming.Shortest(all)
 }
 
 // one returns the one workload of that name, or notes why there is none.

@@ -2,14 +2,11 @@ package preview
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
-	resourcehelper "k8s.io/component-helpers/resource"
 
 	"github.com/kubectl-sched/kubectl-sched/internal/simulate"
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/args"
@@ -140,53 +137,6 @@ func (x *explainer) missing(pod *corev1.Pod, g *Gang) []string {
 		lines = append(lines, "whoever makes the members has not made them")
 	}
 	return append(lines, x.quotas(pod, g.Min)...)
-}
-
-// quotas says which ResourceQuotas of the namespace have no room for so many pods
-// like this one, whatever else is in it.
-func (x *explainer) quotas(pod *corev1.Pod, n int) []string {
-	requests := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
-	limits := resourcehelper.PodLimits(pod, resourcehelper.PodResourcesOptions{})
-	var lines []string
-	for _, quota := range x.request.Snapshot.ResourceQuotas {
-		if quota.Namespace != pod.Namespace {
-			continue
-		}
-		for _, name := range sortedResources(quota.Spec.Hard) {
-			each, ok := charged(name, requests, limits)
-			if !ok || each.IsZero() {
-				continue
-			}
-			all, hard := resource.NewMilliQuantity(each.MilliValue()*int64(n), each.Format), quota.Spec.Hard[name]
-			if all.Cmp(hard) > 0 {
-				lines = append(lines, fmt.Sprintf("ResourceQuota %s allows %s of %s, and %d members need %s", quota.Name, hard.String(), name, n, all.String()))
-			}
-		}
-	}
-	return lines
-}
-
-// charged is what a pod counts for in a quota of the resource, and false for
-// resources that pods are not charged by their requests for.
-func charged(name corev1.ResourceName, requests, limits corev1.ResourceList) (resource.Quantity, bool) {
-	if name == corev1.ResourcePods || name == "count/pods" {
-		return *resource.NewQuantity(1, resource.DecimalSI), true
-	}
-	if of, ok := strings.CutPrefix(string(name), "limits."); ok {
-		q, has := limits[corev1.ResourceName(of)]
-		return q, has
-	}
-	q, has := requests[corev1.ResourceName(strings.TrimPrefix(string(name), "requests."))]
-	return q, has
-}
-
-func sortedResources(list corev1.ResourceList) []corev1.ResourceName {
-	names := make([]corev1.ResourceName, 0, len(list))
-	for name := range list {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }
 
 // noteUnknownGang says of a pod that is meant to be in a gang of which its scheduler

@@ -6,9 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/labels"
-	resourcehelper "k8s.io/component-helpers/resource"
 
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/gates/condition"
 )
@@ -124,54 +122,6 @@ func ready(pod *corev1.Pod) bool {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodReady {
 			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
-}
-
-// room says what is in the way of the pod in a ResourceQuota. What others take is what
-// the pods of the namespace ask for that do not wait for it as well.
-func (x *explainer) room(pod *corev1.Pod, name string) string {
-	for _, quota := range x.request.Snapshot.ResourceQuotas {
-		if quota.Namespace != pod.Namespace || quota.Name != name {
-			continue
-		}
-		var short []string
-		for _, resourceName := range sortedResources(quota.Spec.Hard) {
-			needs, ok := takes(pod, resourceName)
-			if !ok || needs.IsZero() {
-				continue
-			}
-			used := resource.Quantity{}
-			for _, other := range x.request.Snapshot.Pods {
-				if other.Namespace == pod.Namespace && other.Name != pod.Name && !waitsForQuota(other, name) {
-					q, _ := takes(other, resourceName)
-					used.Add(q)
-				}
-			}
-			total, hard := used.DeepCopy(), quota.Spec.Hard[resourceName]
-			if total.Add(needs); total.Cmp(hard) > 0 {
-				short = append(short, fmt.Sprintf("%s (needs %s, %s of %s are taken)", resourceName, needs.String(), used.String(), hard.String()))
-			}
-		}
-		if len(short) == 0 {
-			return fmt.Sprintf("waits for room in ResourceQuota %s, which there is", name)
-		}
-		return fmt.Sprintf("waits for room in ResourceQuota %s: %s", name, strings.Join(short, ", "))
-	}
-	return fmt.Sprintf("waits for ResourceQuota %s, which does not exist", name)
-}
-
-// takes is what the pod counts for in a quota of the resource.
-func takes(pod *corev1.Pod, name corev1.ResourceName) (resource.Quantity, bool) {
-	return charged(name, resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{}), resourcehelper.PodLimits(pod, resourcehelper.PodResourcesOptions{}))
-}
-
-// waitsForQuota reports whether the pod has a gate for the quota.
-func waitsForQuota(pod *corev1.Pod, quota string) bool {
-	for _, g := range pod.Spec.SchedulingGates {
-		if c, err := condition.Of(pod.Annotations, g.Name); condition.Ours(g.Name) && err == nil && c.Quota != nil && c.Quota.Name == quota {
-			return true
 		}
 	}
 	return false

@@ -203,6 +203,7 @@ func (x *explainer) waiting(ctx context.Context, pod *corev1.Pod) (*Explanation,
 		return nil, err
 	}
 	x.noteUnknownGang(e)
+	e.Notes = append(e.Notes, x.elasticQuotas(pod)...)
 	if e.Verdict == simulate.Gated {
 		return e, x.fill(ctx, e, &free, alone)
 	}

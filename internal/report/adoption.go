@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/kubectl-sched/kubectl-sched/internal/adopt"
+	"github.com/kubectl-sched/kubectl-sched/internal/report/excerpt"
 )
 
 // Adoption writes what policies are proposed for the placement that was found: what
@@ -97,9 +98,9 @@ func (o Options) remarks(b *strings.Builder, heading string, all []adopt.Remark)
 		if at := r.At.Start; at.IsValid() {
 			text += " (" + o.Place(at) + ")"
 		}
-		b.WriteString(o.Wrapped("  "+printable(text)) + "\n")
+		b.WriteString(o.Wrapped("  "+excerpt.Printable(text)) + "\n")
 		if i == len(all)-1 || all[i+1].Why != r.Why || all[i+1].Field != r.Field {
-			b.WriteString(o.Wrapped("    "+printable(r.Why)) + "\n")
+			b.WriteString(o.Wrapped("    "+excerpt.Printable(r.Why)) + "\n")
 		}
 	}
 }

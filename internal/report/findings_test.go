@@ -219,32 +219,3 @@ func TestColored(t *testing.T) {
 		t.Error("a buffer is no terminal")
 	}
 }
-
-// FuzzExcerpt holds that no text and no position makes an excerpt fail or
-// leave the width.
-func FuzzExcerpt(f *testing.F) {
-	f.Add("a: b\n\tc", 2, 1, 2, 3, 40)
-	f.Add("\xff\x00\u0301", 1, 9, 1, 2, 12)
-	f.Add(strings.Repeat("0", 24), 1, 113, 24, -72, 12)
-	f.Fuzz(func(t *testing.T, text string, line, column, endLine, endColumn, width int) {
-		width = 20 + abs(width)%100
-		r := diag.Range{Start: diag.Pos{File: "f", Line: line, Column: column}, End: diag.Pos{File: "f", Line: endLine, Column: endColumn}}
-		var b strings.Builder
-		o := report.Options{Width: width, Source: func(string) ([]byte, bool) { return []byte(text), true }}
-		if err := report.Findings(&b, report.Text, diag.Findings{{Rule: "a/b", Message: "m", Range: r}}, o); err != nil {
-			t.Fatal(err)
-		}
-		for l := range strings.Lines(b.String()) {
-			if strings.Contains(l, "|") && len([]rune(strings.TrimSuffix(l, "\n"))) > max(width, 30) && line < 100000 {
-				t.Errorf("%d columns of %d: %q", len([]rune(l)), width, l)
-			}
-		}
-	})
-}
-
-func abs(n int) int {
-	if n < 0 {
-		return -(n + 1)
-	}
-	return n
-}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/kubectl-sched/kubectl-sched/internal/report/excerpt"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 )
 
@@ -85,7 +86,7 @@ func (t textWriter) finding(f diag.Finding) {
 	if f.Subject != "" {
 		body += f.Subject + ": "
 	}
-	text := wrap(printable(head+body+f.Message+" ["+f.Rule+"]"), t.o.width(), "    ")
+	text := wrap(excerpt.Printable(head+body+f.Message+" ["+f.Rule+"]"), t.o.width(), "    ")
 	// Colour is added after wrapping, so that it takes no columns.
 	text = strings.Replace(text, label, t.style.paint(color, label), 1)
 	if at := strings.LastIndex(text, "["+f.Rule+"]"); at >= 0 {
@@ -98,11 +99,11 @@ func (t textWriter) finding(f diag.Finding) {
 		if r.Range.Start.IsValid() {
 			where = t.o.pos(r.Range.Start).String() + ": "
 		}
-		t.b.WriteString(wrap("  "+printable(where+r.Message), t.o.width(), "    ") + "\n")
+		t.b.WriteString(wrap("  "+excerpt.Printable(where+r.Message), t.o.width(), "    ") + "\n")
 		t.excerpt(r.Range, blue)
 	}
 	if f.Fix != nil {
-		fix := wrap("  fix: "+printable(f.Fix.Message), t.o.width(), "    ")
+		fix := wrap("  fix: "+excerpt.Printable(f.Fix.Message), t.o.width(), "    ")
 		t.b.WriteString(strings.Replace(fix, "fix:", t.style.paint(green, "fix:"), 1) + "\n")
 	}
 }
@@ -115,7 +116,7 @@ func (t textWriter) excerpt(r diag.Range, c color) {
 	if text == nil {
 		return
 	}
-	line, marks, ok := excerpt(text, r, t.o.width()-gutter)
+	line, marks, ok := excerpt.Of(text, r, t.o.width()-gutter)
 	if !ok {
 		return
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kubectl-sched/kubectl-sched/internal/apply"
+	"github.com/kubectl-sched/kubectl-sched/internal/report/excerpt"
 )
 
 // Status writes what a set is like in the cluster: what is applied by which
@@ -41,7 +42,7 @@ func Status(w io.Writer, format Format, s *apply.Status, o Options) error {
 	}
 	drifted, broken := len(s.Drifts), 0
 	line := func(c color, label, text string) {
-		text = wrap("  "+label+" "+printable(text), o.width(), "    ")
+		text = wrap("  "+label+" "+excerpt.Printable(text), o.width(), "    ")
 		b.WriteString(strings.Replace(text, label, style.paint(c, label), 1) + "\n")
 	}
 	for _, entry := range s.Workloads {

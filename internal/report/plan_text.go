@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-sched/kubectl-sched/compiler"
+	"github.com/kubectl-sched/kubectl-sched/internal/report/excerpt"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 )
 
@@ -148,7 +149,7 @@ func (t textWriter) exception(e compiler.ExceptionUse) {
 }
 
 func (t textWriter) heading(name string, at diag.Pos) {
-	t.b.WriteString(t.style.paint(bold, printable(name)))
+	t.b.WriteString(t.style.paint(bold, excerpt.Printable(name)))
 	if at.IsValid() {
 		t.b.WriteString(t.style.paint(faint, "  "+t.o.pos(at).String()))
 	}
@@ -156,7 +157,7 @@ func (t textWriter) heading(name string, at diag.Pos) {
 }
 
 func (t textWriter) field(name, text string) {
-	t.b.WriteString(wrap(fmt.Sprintf("  %s: %s", name, printable(text)), t.o.width(), "    ") + "\n")
+	t.b.WriteString(wrap(fmt.Sprintf("  %s: %s", name, excerpt.Printable(text)), t.o.width(), "    ") + "\n")
 }
 
 // value writes a value as indented YAML.
@@ -179,6 +180,6 @@ func (t textWriter) because(reason string, origins []compiler.Origin) {
 		t.b.WriteString(wrap("    from: "+from, t.o.width(), "      ") + "\n")
 	}
 	if reason != "" {
-		t.b.WriteString(wrap("    why: "+printable(reason), t.o.width(), "      ") + "\n")
+		t.b.WriteString(wrap("    why: "+excerpt.Printable(reason), t.o.width(), "      ") + "\n")
 	}
 }

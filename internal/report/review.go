@@ -158,15 +158,18 @@ func valueChange(v review.Value) string {
 }
 
 // wheres says how many pods are in which group of nodes.
-func wheres(list []review.Where) string {
-	var parts []string
-	for _, w := range list {
-		parts = append(parts, fmt.Sprintf("%s %d", placeName(w.Pool, w.Zone), w.Pods))
+func wheres(list []review.Where) string { return strings.Join(placesOf(list, " "), ", ") }
+
+// placesOf are the groups of nodes, each with its number of pods behind the space.
+func placesOf(list []review.Where, space string) []string {
+	if len(list) == 0 {
+		return []string{"-"}
 	}
-	if len(parts) == 0 {
-		return "-"
+	parts := make([]string, len(list))
+	for i, w := range list {
+		parts[i] = fmt.Sprintf("%s%s%d", placeName(w.Pool, w.Zone), space, w.Pods)
 	}
-	return strings.Join(parts, ", ")
+	return parts
 }
 
 // placeName names a group of nodes.

@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"strings"
 
 	"github.com/kubectl-sched/kubectl-sched/internal/apply"
 	"github.com/kubectl-sched/kubectl-sched/internal/preview"
+	"github.com/kubectl-sched/kubectl-sched/internal/report/excerpt"
 	"github.com/kubectl-sched/kubectl-sched/internal/review"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 )
@@ -44,7 +46,7 @@ func hashed(text string) string {
 // reviewHTML writes the review as a page by itself.
 func reviewHTML(w io.Writer, r *review.Review, o Options) error {
 	t, err := template.New("review").Funcs(template.FuncMap{
-		"name":      func(text string) string { return printable(o.named(text)) },
+		"name":      func(text string) string { return excerpt.Printable(o.named(text)) },
 		"clusters":  clustersOf,
 		"summaries": summariesOf,
 		"chapters":  chaptersOf,
@@ -55,7 +57,7 @@ func reviewHTML(w io.Writer, r *review.Review, o Options) error {
 		"says":      sentence,
 		"because":   o.because,
 		"severity":  severityClass,
-		"wheres":    wheres,
+		"wheres":    func(list []review.Where) string { return strings.Join(placesOf(list, "\u00a0"), ", ") },
 		"cause":     causeLine,
 		"waiting":   func(x review.Waiting) string { return waitingLine(x, mostMoves) },
 		"workloads": func(names []string) string { return amount(len(names), "workload", "workloads") },

@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/kubectl-sched/kubectl-sched/internal/report/excerpt"
 	"github.com/kubectl-sched/kubectl-sched/internal/review"
 )
 
@@ -58,7 +59,7 @@ func (c *comment) line(format string, args ...any) {
 // code quotes what comes from the repository or the cluster, so that none of it is
 // markdown, HTML, a mention or a link.
 func (c *comment) code(text string) string {
-	text = strings.TrimSpace(printable(c.o.named(text)))
+	text = strings.TrimSpace(excerpt.Printable(c.o.named(text)))
 	if text == "" {
 		return "-"
 	}

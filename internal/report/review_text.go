@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/kubectl-sched/kubectl-sched/internal/report/excerpt"
 	"github.com/kubectl-sched/kubectl-sched/internal/review"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 )
@@ -23,13 +24,13 @@ func (t *reviewed) say(format string, args ...any) {
 func lines(text string) string {
 	parts := strings.Split(text, "\n")
 	for i := range parts {
-		parts[i] = printable(parts[i])
+		parts[i] = excerpt.Printable(parts[i])
 	}
 	return strings.Join(parts, "\n")
 }
 
 func (t *reviewed) section(title string) {
-	fmt.Fprintf(&t.b, "\n%s\n", style{t.o.Color}.paint(bold, printable(t.o.named(title))))
+	fmt.Fprintf(&t.b, "\n%s\n", style{t.o.Color}.paint(bold, excerpt.Printable(t.o.named(title))))
 }
 
 // reviewText writes the review for a terminal.

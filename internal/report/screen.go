@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"golang.org/x/term"
+
+	"github.com/kubectl-sched/kubectl-sched/internal/report/excerpt"
 )
 
 // Screen is some lines at the bottom of a terminal that are written anew while
@@ -80,7 +82,7 @@ func (s *Screen) draw(b *strings.Builder) {
 		lines = append(lines[:room-1:room-1], fmt.Sprintf("… and %d more lines", len(s.lines)-room+1))
 	}
 	for _, line := range lines {
-		b.WriteString(cut(printable(line), width-1) + "\n")
+		b.WriteString(cut(excerpt.Printable(line), width-1) + "\n")
 	}
 	s.drawn = len(lines)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/kubectl-sched/kubectl-sched/internal/cluster/snapshot"
+	"github.com/kubectl-sched/kubectl-sched/internal/report/excerpt"
 )
 
 // mostChanges is how many lines a kind of object, or the pods of workloads, may
@@ -122,7 +123,7 @@ func short(value string) string {
 	if value == "" {
 		return "none"
 	}
-	return cut(printable(value), mostValue)
+	return cut(excerpt.Printable(value), mostValue)
 }
 
 // podTable counts the pods of each workload, those with the most first.

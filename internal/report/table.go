@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/kubectl-sched/kubectl-sched/internal/report/excerpt"
 )
 
 // table lays out rows in columns, the first row being the heading. Where they
@@ -22,7 +24,7 @@ func (t *table) add(cells ...string) {
 		if t.names != nil {
 			cell = t.names(cell)
 		}
-		row[i] = printable(cell)
+		row[i] = excerpt.Printable(cell)
 	}
 	t.rows = append(t.rows, row)
 }

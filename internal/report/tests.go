@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/kubectl-sched/kubectl-sched/internal/policytest"
+	"github.com/kubectl-sched/kubectl-sched/internal/report/excerpt"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 )
 
@@ -147,8 +148,8 @@ func (t textWriter) verdict(r *policytest.Result) {
 	}
 	// Padded before it is coloured, so that the columns stand.
 	word = strings.Replace(fmt.Sprintf("%-6s", word), word, t.style.paint(c, word), 1)
-	fmt.Fprintf(t.b, "%s %s (%s)\n", word, printable(r.Name), number(r.Expectations, "expectation"))
+	fmt.Fprintf(t.b, "%s %s (%s)\n", word, excerpt.Printable(r.Name), number(r.Expectations, "expectation"))
 	for _, note := range r.Notes {
-		t.b.WriteString(wrap("       assumed: "+printable(note), t.o.width(), "         ") + "\n")
+		t.b.WriteString(wrap("       assumed: "+excerpt.Printable(note), t.o.width(), "         ") + "\n")
 	}
 }

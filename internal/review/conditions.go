@@ -92,12 +92,12 @@ func (c Condition) Failed(r *Review) []string {
 			}
 		}
 		if n > 0 {
-			out = append(out, fmt.Sprintf("findings=%s: there are %d new ones", c.severity, n))
+			out = append(out, fmt.Sprintf("findings=%s: %s", c.severity, plural(n, "there is 1 new one", "there are %d new ones")))
 		}
 		return out
 	}
 	if c.name == "ignored" {
-		if why := c.judge(len(r.Ignored), 0, "more findings are ignored"); why != "" {
+		if why := c.judge(len(r.Ignored), 0, "1 more finding is ignored", "%d more findings are ignored"); why != "" {
 			out = append(out, why)
 		}
 		return out
@@ -119,7 +119,7 @@ func (c Condition) failed(s Section) string {
 		if s.Placement != nil {
 			pods = s.Placement.Pods
 		}
-		return c.judge(s.Restarts.Pods, pods, "pods restart")
+		return c.judge(s.Restarts.Pods, pods, "1 pod restarts", "%d pods restart")
 	}
 	p := s.Placement
 	if p == nil {
@@ -127,11 +127,11 @@ func (c Condition) failed(s Section) string {
 	}
 	switch c.name {
 	case "pending":
-		return c.judge(p.Pending.After-p.Pending.Before, p.Pods, "more pods stay Pending")
+		return c.judge(p.Pending.After-p.Pending.Before, p.Pods, "1 more pod stays Pending", "%d more pods stay Pending")
 	case "needs-nodes":
-		return c.judge(p.NeedsNodes.After-p.NeedsNodes.Before, p.Pods, "more pods need new nodes")
+		return c.judge(p.NeedsNodes.After-p.NeedsNodes.Before, p.Pods, "1 more pod needs new nodes", "%d more pods need new nodes")
 	case "moved":
-		return c.judge(p.Moved, p.Pods, "pods move")
+		return c.judge(p.Moved, p.Pods, "1 pod moves", "%d pods move")
 	}
 	for _, k := range p.Skews {
 		if k.Asked && k.After > k.Before && float64(k.After) > c.above {
@@ -141,7 +141,17 @@ func (c Condition) failed(s Section) string {
 	return ""
 }
 
-func (c Condition) judge(n, pods int, what string) string {
+// plural is one of two forms of a text about a number.
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return fmt.Sprintf(many, n)
+}
+
+// judge returns why n of so many pods are too many, in one of two forms; empty if they
+// are not.
+func (c Condition) judge(n, pods int, one, many string) string {
 	limit := c.above
 	if c.percent {
 		limit = c.above * float64(pods) / 100
@@ -149,7 +159,7 @@ func (c Condition) judge(n, pods int, what string) string {
 	if float64(n) <= limit {
 		return ""
 	}
-	text := fmt.Sprintf("%s: %d %s", c, n, what)
+	text := c.String() + ": " + plural(n, one, many)
 	if c.percent {
 		text += fmt.Sprintf(" of %d", pods)
 	}

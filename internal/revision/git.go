@@ -46,7 +46,7 @@ func Open(ctx context.Context, folder string) (*Repository, error) {
 	r := &Repository{Root: folder, git: git}
 	root, err := r.run(ctx, "rev-parse", "--show-toplevel")
 	if err != nil {
-		return nil, fmt.Errorf("%s is in no git repository with a working tree: %w", folder, err)
+		return nil, fmt.Errorf("%s is in no git repository with a working tree, whose revisions could be compared; \"git init\" makes one: %w", folder, err)
 	}
 	if r.Root, err = filepath.EvalSymlinks(strings.TrimSuffix(root, "\n")); err != nil {
 		return nil, err
@@ -82,6 +82,9 @@ func (r *Repository) Fork(ctx context.Context, revision string) (commit, branch 
 		if hash, err := r.run(ctx, "merge-base", "--end-of-options", branch, revision); err == nil {
 			return strings.TrimSpace(hash), branch, nil
 		}
+	}
+	if _, err := r.Commit(ctx, revision); err != nil && ctx.Err() == nil {
+		return "", "", fmt.Errorf("%s has no commit yet to compare with; commit what was there before (\"git commit --allow-empty\" where there was nothing)", r.Root)
 	}
 	return "", "", errors.Join(ctx.Err(), fmt.Errorf("it cannot be told where %s left the main branch (none of %s is there); name the base with --base", revision, strings.Join(mains, ", ")))
 }

@@ -302,6 +302,13 @@ func TestFork(t *testing.T) {
 	if _, _, err := opened.Fork(t.Context(), "HEAD"); err == nil || !strings.Contains(err.Error(), "--base") {
 		t.Errorf("without a main branch: %v", err)
 	}
+	empty, err := revision.Open(t.Context(), newRepository(t).dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := empty.Fork(t.Context(), "HEAD"); err == nil || !strings.Contains(err.Error(), "has no commit yet to compare with") {
+		t.Errorf("without a commit: %v", err)
+	}
 	for _, bad := range []string{"", "-x", "--exec=touch", "nothing"} {
 		if _, err := opened.Commit(t.Context(), bad); err == nil {
 			t.Errorf("%q is a revision", bad)

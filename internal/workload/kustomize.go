@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -23,12 +24,21 @@ func isKustomization(name string) bool {
 	return slices.Contains(kustomizationNames, filepath.Base(name))
 }
 
+// maxBuilt is how many objects and folders a kustomization may come to. Folders that
+// include others twice double what is built with each layer, and kustomize takes as long
+// as the square of that.
+const maxBuilt = 5000
+
 // kustomize builds a kustomization and adds what it renders as one file.
 func (g *gatherer) kustomize(ctx context.Context, folder string) {
-	c := &kustomizationCheck{ctx: ctx, g: g, done: map[string]bool{}}
+	c := &kustomizationCheck{ctx: ctx, g: g, done: map[string]int{}}
 	before := len(g.findings)
-	c.folder(folder, diag.Range{Start: diag.Pos{File: folder}})
+	n := c.folder(folder, diag.Range{Start: diag.Pos{File: folder}})
 	if len(g.findings) > before {
+		return
+	}
+	if n > maxBuilt {
+		g.fail(folder, "input/limit", "the kustomization comes to more than %d objects and folders, each counted as often as it is included; name its parts one by one, or give what it builds with -f", maxBuilt)
 		return
 	}
 	disk := limitedDisk{filesys.MakeFsOnDisk(), g.max}
@@ -74,39 +84,41 @@ type kustomizationCheck struct {
 	ctx context.Context //nolint:containedctx // it is that of the one walk
 	g   *gatherer
 	// stack are the folders that lead to the present one, with their names as
-	// the user wrote them; done are those that were checked.
+	// the user wrote them; done says of those that were checked what they come to.
 	stack []string
-	done  map[string]bool
+	done  map[string]int
 }
 
-// folder checks one kustomization; from is where it is named.
-func (c *kustomizationCheck) folder(folder string, from diag.Range) {
+// folder checks one kustomization; from is where it is named. It returns how many
+// objects and folders it comes to, or some number above maxBuilt.
+func (c *kustomizationCheck) folder(folder string, from diag.Range) int {
 	resolved, err := filepath.EvalSymlinks(folder)
 	if err == nil {
 		resolved, err = filepath.Abs(resolved)
 	}
 	if err != nil {
 		c.fail(from, "input/not-found", fmt.Sprintf("there is no folder %q", folder))
-		return
+		return 0
 	}
 	if i := slices.Index(c.stack, resolved); i >= 0 {
 		c.fail(from, "input/kustomize-cycle", fmt.Sprintf("the kustomization includes itself: %s", strings.Join(append(names(c.stack[i:]), names([]string{resolved})...), " -> ")))
-		return
+		return 0
 	}
-	if c.done[resolved] {
-		return
+	if n, done := c.done[resolved]; done {
+		return n
 	}
-	c.done[resolved] = true
+	c.done[resolved] = 0 // until it is known
 	c.stack = append(c.stack, resolved)
 	defer func() { c.stack = c.stack[:len(c.stack)-1] }()
 	for _, name := range kustomizationNames {
 		path := filepath.Join(folder, name)
 		if _, err := os.Stat(path); err == nil {
-			c.file(folder, path)
-			return
+			c.done[resolved] = min(1+c.file(folder, path), maxBuilt+1)
+			return c.done[resolved]
 		}
 	}
 	c.fail(from, "input/kustomize", fmt.Sprintf("the folder %q has no kustomization.yaml", folder))
+	return 0
 }
 
 // names shortens folders to their last two elements.
@@ -122,18 +134,19 @@ func (c *kustomizationCheck) fail(at diag.Range, rule, message string) {
 	c.g.findings = append(c.g.findings, diag.Finding{Rule: rule, Severity: diag.Error, Range: at, Message: message})
 }
 
-// file checks what one kustomization.yaml names.
-func (c *kustomizationCheck) file(folder, path string) {
+// file checks what one kustomization.yaml names, and returns how many objects and
+// folders that is.
+func (c *kustomizationCheck) file(folder, path string) (built int) {
 	inner := &gatherer{max: c.g.max}
 	inner.file(c.ctx, path, false)
 	c.g.findings = append(c.g.findings, inner.findings...)
 	if len(inner.files) == 0 {
-		return
+		return 0
 	}
 	f := inner.files[0]
 	if p := yamldoc.CheckText(f.Data); p != nil {
 		c.g.findings = append(c.g.findings, f.finding(p, "input/not-text"))
-		return
+		return 0
 	}
 	doc := yamldoc.Split(f.Data)[0]
 	root, err := doc.Tree()
@@ -141,15 +154,15 @@ func (c *kustomizationCheck) file(folder, path string) {
 		problem := &yamldoc.Problem{Message: err.Error()}
 		errors.As(err, &problem)
 		c.g.findings = append(c.g.findings, f.finding(problem, "input/invalid-yaml"))
-		return
+		return 0
 	}
 	if root == nil {
-		return
+		return 0
 	}
 	t := text{f, doc}
 	c.fields(t, root)
 	c.remote(t, root)
-	for _, key := range []string{"resources", "bases", "components"} {
+	for _, key := range slices.Concat([]string{"resources", "bases", "components"}, pluginLists) {
 		list := root.Get(key)
 		if list == nil {
 			continue
@@ -161,6 +174,11 @@ func (c *kustomizationCheck) file(folder, path string) {
 			if name == "" || isRemote(name) {
 				continue
 			}
+			plugins := slices.Contains(pluginLists, key)
+			if plugins && strings.Contains(name, "\n") {
+				c.plugins([]byte(name), at)
+				continue
+			}
 			if filepath.IsAbs(name) {
 				target = name
 			}
@@ -169,56 +187,31 @@ func (c *kustomizationCheck) file(folder, path string) {
 			case err != nil:
 				c.fail(at, "input/not-found", fmt.Sprintf("there is no file or folder %q", name))
 			case info.IsDir():
-				c.folder(target, at)
+				built += c.folder(target, at)
 			case irregular(info.Mode()) != "":
 				c.fail(at, "input/unreadable", fmt.Sprintf("%q is %s, not a file", name, irregular(info.Mode())))
-			}
-		}
-	}
-}
-
-// remote reports every place of a kustomization that kustomize would load from
-// the network.
-func (c *kustomizationCheck) remote(t text, root *yamldoc.Node) {
-	report := func(n *yamldoc.Node) {
-		n = n.Resolve()
-		if s, ok := n.Value.(string); ok && n.Kind == yamldoc.Scalar && isRemote(s) {
-			c.fail(t.at(n.Start, n.End), "input/remote", fmt.Sprintf("nothing is loaded from the network; download %q and name the copy", s))
-		}
-	}
-	for _, key := range []string{"resources", "bases", "components", "crds", "configurations", "generators", "transformers", "validators", "patchesStrategicMerge"} {
-		if list := root.Get(key); list != nil {
-			for _, item := range list.Resolve().Values {
-				report(item)
-			}
-		}
-	}
-	for _, key := range []string{"patches", "patchesJson6902", "replacements"} {
-		if list := root.Get(key); list != nil {
-			for _, item := range list.Resolve().Values {
-				if path := item.Resolve().Get("path"); path != nil {
-					report(path)
+			default:
+				data := c.content(target)
+				if plugins {
+					c.plugins(data, at)
 				}
+				built += 1 + bytes.Count(data, []byte("\n---"))
 			}
 		}
 	}
-	if api := root.Get("openapi"); api != nil {
-		if path := api.Resolve().Get("path"); path != nil {
-			report(path)
-		}
-	}
+	return built
 }
 
-// isRemote reports whether kustomize would take a name for a URL or a git
-// repository.
-func isRemote(name string) bool {
-	if strings.Contains(name, "\n") {
-		return false // an inline patch
+// content is the text of a file that is named; nothing where kustomize will say that it
+// cannot be read.
+func (c *kustomizationCheck) content(file string) []byte {
+	info, err := os.Stat(file)
+	if err != nil || info.Size() > c.g.max {
+		return nil
 	}
-	for _, mark := range []string{"://", "git@", "git::", "github.com/", "github.com:", "?ref="} {
-		if strings.Contains(name, mark) {
-			return true
-		}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil
 	}
-	return false
+	return data
 }

@@ -35,7 +35,7 @@ func FuzzKustomization(f *testing.F) {
 			}
 		}
 		g := &gatherer{max: DefaultMaxFileSize}
-		c := &kustomizationCheck{ctx: context.Background(), g: g, done: map[string]bool{}}
+		c := &kustomizationCheck{ctx: context.Background(), g: g, done: map[string]int{}}
 		c.folder(dir, diag.At(diag.Pos{File: dir}))
 		for _, finding := range g.findings {
 			if finding.Range.Start.File == "" || finding.Message == "" || finding.Rule == "" {

@@ -26,8 +26,12 @@ type Catalog struct {
 	ImportPath string `json:"importPath"`
 	// Package is the name by which the document refers to it then.
 	Package string `json:"package"`
-	// Dir is the folder that it was read from; empty for the catalog of this build.
+	// Dir is the folder that it was read from, if any.
 	Dir string `json:"-"`
+	// Module is the module in a registry that it was fetched from, with its major
+	// version, in Version; both are empty for other catalogs.
+	Module  string `json:"module,omitempty"`
+	Version string `json:"version,omitempty"`
 	// Entries are sorted by name.
 	Entries []Entry `json:"entries"`
 	// Examples has a folder for each entry that has an example, named as the entry is:
@@ -45,9 +49,12 @@ const (
 	ExampleManifests = "manifests"
 )
 
+// Shipped reports whether the catalog is the one of this build.
+func (c *Catalog) Shipped() bool { return c.Dir == "" && c.Module == "" }
+
 // CopyExample copies the example of an entry to a folder below dir, which it returns. It
-// can be evaluated there: where the catalog is not the one that is shipped, it is vendored
-// in a module that dir becomes.
+// can be evaluated there: where the catalog is not the one that is shipped, dir becomes a
+// module that depends on the catalog's, if that is in a registry, or has it vendored.
 func (c *Catalog) CopyExample(dir string, e *Entry) (folder string, err error) {
 	defer func() {
 		if err != nil {
@@ -59,11 +66,14 @@ func (c *Catalog) CopyExample(dir string, e *Entry) (folder string, err error) {
 		return "", err
 	}
 	folder = filepath.Join(dir, e.Name)
-	if err := os.CopyFS(folder, files); err != nil || c.Dir == "" {
+	if err := os.CopyFS(folder, files); err != nil || c.Shipped() {
 		return folder, err
 	}
-	module := "module: \"catalog.local@v0\"\nlanguage: version: " + strconv.Quote(policy.SchemaLanguage) + "\n"
-	if err := writeFile(filepath.Join(dir, moduleFileName), []byte(module), false); err != nil {
+	module := []byte("module: \"catalog.local@v0\"\nlanguage: version: " + strconv.Quote(policy.SchemaLanguage) + "\n")
+	if c.Module != "" {
+		return folder, writeFile(filepath.Join(dir, moduleFileName), c.withDependency(module), false)
+	}
+	if err := writeFile(filepath.Join(dir, moduleFileName), module, false); err != nil {
 		return "", err
 	}
 	importPath, _, _ := strings.Cut(c.ImportPath, ":")

@@ -63,7 +63,11 @@ func (set *folderSet) moduleOf(dir string) (*cueModule, diag.Findings) {
 	own := false
 	var findings diag.Findings
 	if hasFile {
-		if text, err = m.readFile(file); err != nil {
+		replaced, ok := set.replace[file]
+		if text = replaced; !ok {
+			text, err = m.readFile(file)
+		}
+		if err != nil {
 			return nil, diag.Findings{inputError(ruleOfRead(err), set.show(file), "%s", pathProblem(err))}
 		}
 		said, err := readModuleFile(file, text)
@@ -121,6 +125,9 @@ type moduleFacts struct {
 	module   string // without the major version
 	language string
 	pinned   string // the version of the schema's module, if it is a dependency
+	// deps are the versions of the modules that it depends on, by their paths with the
+	// major version.
+	deps map[string]string
 }
 
 // readModuleFile reads the literal fields of a module.cue.
@@ -129,7 +136,7 @@ func readModuleFile(name string, text []byte) (moduleFacts, error) {
 	if err != nil {
 		return moduleFacts{}, err
 	}
-	var facts moduleFacts
+	facts := moduleFacts{deps: map[string]string{}}
 	str := func(e ast.Expr) string {
 		lit, _ := e.(*ast.BasicLit)
 		if lit == nil {
@@ -155,12 +162,14 @@ func readModuleFile(name string, text []byte) (moduleFacts, error) {
 				facts.module, _, _ = strings.Cut(str(field.Value), "@")
 			case "\nlanguage\nversion":
 				facts.language = str(field.Value)
-			case "\ndeps\n" + schemaModule + "\nv":
-				facts.pinned = str(field.Value)
+			}
+			if dependency, ok := strings.CutPrefix(path, "\ndeps\n"); ok && label == "v" {
+				facts.deps[dependency] = str(field.Value)
 			}
 		}
 	}
 	visit("", f.Decls)
+	facts.pinned = facts.deps[schemaModule]
 	return facts, nil
 }
 
@@ -191,16 +200,17 @@ func (m *cueModule) readFile(abs string) ([]byte, error) {
 }
 
 // theirs reports whether a file is one that the user wrote: not the schema's or the catalog's,
-// not one that the loader put in, and not a vendored one.
+// not one that the loader put in, and not one of another module, vendored or fetched.
 func (set *folderSet) theirs(name string) bool {
-	if strings.HasPrefix(name, virtualRoot()) || strings.HasSuffix(name, injectedName) ||
-		strings.Contains(filepath.ToSlash(name), "/cue.mod/") || !filepath.IsAbs(name) {
+	if strings.HasSuffix(name, injectedName) || strings.Contains(filepath.ToSlash(name), "/cue.mod/") || !filepath.IsAbs(name) {
 		return false
 	}
+	own := false
 	for _, m := range set.modules {
 		if slices.Contains(m.shippedDirs, filepath.Dir(name)) {
 			return false
 		}
+		own = own || within(m.root, name)
 	}
-	return true
+	return own
 }

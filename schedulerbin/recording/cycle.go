@@ -50,6 +50,15 @@ type Cycle struct {
 	Attempts []Attempt `json:"attempts"`
 	// Victims are the pods that were evicted to make room.
 	Victims []Pod `json:"victims,omitempty"`
+	// Order are the pods with a node, those of one node in the order in which the
+	// scheduler has them, where room was made for a single pod: of pods that are equal
+	// to preemption it takes the last.
+	Order []types.UID `json:"order,omitempty"`
+	// Lost says that a group of which a pod is tried or placed has members on a node that
+	// is gone: they are in no snapshot, but preemption for groups looks for them.
+	Lost bool `json:"lost,omitempty"`
+	// Held are the nodes on which seats were held for gangs.
+	Held []string `json:"held,omitempty"`
 	// Late are pods of earlier cycles that were given up since the last line, after a
 	// node had been found for them.
 	Late []Attempt `json:"late,omitempty"`

@@ -38,6 +38,7 @@ type Recorder struct {
 	before *view // what the lines so far say of the cluster
 	seen   func() ([]Object, error)
 	queue  fwk.PodNominator
+	held   func() []string
 	pods   corev1listers.PodLister
 	failed error
 }
@@ -52,8 +53,11 @@ type cycle struct {
 
 // New returns a Recorder that writes lines of JSON to out.
 func New(out io.Writer, c clock.PassiveClock) *Recorder {
-	return &Recorder{clock: c, out: out, snapshot: cache.NewEmptySnapshot(), before: newView()}
+	return &Recorder{clock: c, out: out, snapshot: cache.NewEmptySnapshot(), before: newView(), held: func() []string { return nil }}
 }
+
+// Holding has the recorder ask which nodes seats are held on, before it is attached.
+func (r *Recorder) Holding(held func() []string) { r.held = held }
 
 // Snapshot is what the scheduler must be made with, as its snapshot.
 func (r *Recorder) Snapshot() *cache.Snapshot { return r.snapshot }
@@ -116,7 +120,10 @@ func (r *Recorder) lookLocked() {
 	if c == nil || c.view != nil || r.failed != nil {
 		return
 	}
-	c.view, c.line.Hash, r.failed = r.take(c)
+	c.line.Held = r.held()
+	if c.view, c.line.Hash, r.failed = r.take(c); r.failed == nil {
+		c.line.Lost = c.view.lost
+	}
 }
 
 // tried notes the node that was found for the pod.
@@ -185,6 +192,11 @@ func (r *Recorder) write(c *cycle) error {
 		return err
 	}
 	r.before = c.view
+	if c.line.Group == "" && c.line.Attempts[0].Nominated != "" {
+		if c.line.Order, r.failed = r.order(); r.failed != nil {
+			return r.failed
+		}
+	}
 	c.line.Late, r.late = r.late, nil
 	line, err := json.Marshal(c.line)
 	if err != nil {

@@ -18,6 +18,7 @@ type view struct {
 	placed    map[types.UID]string
 	waiting   map[types.UID]bool
 	nominated map[types.UID]string
+	lost      bool
 }
 
 func newView() *view {
@@ -61,6 +62,21 @@ func (r *Recorder) take(c *cycle) (*view, string, error) {
 	return v, hash, err
 }
 
+// order returns the pods with a node, node by node.
+func (r *Recorder) order() ([]types.UID, error) {
+	nodes, err := r.snapshot.NodeInfos().List()
+	if err != nil {
+		return nil, fmt.Errorf("record the order of pods: %w", err)
+	}
+	var pods []types.UID
+	for _, info := range nodes {
+		for _, p := range info.GetPods() {
+			pods = append(pods, p.GetPod().UID)
+		}
+	}
+	return pods, nil
+}
+
 // nominated returns the node of each pod that is nominated to a node of the view now.
 func (r *Recorder) nominated(v *view) map[types.UID]string {
 	nominated := map[types.UID]string{}
@@ -97,6 +113,11 @@ func (r *Recorder) group(v *view, pod *corev1.Pod) {
 	}
 	for _, member := range members.UnscheduledPods() {
 		v.wait(member)
+	}
+	for _, member := range members.ScheduledPods() {
+		if _, err := r.snapshot.NodeInfos().Get(member.Spec.NodeName); err != nil {
+			v.lost = true
+		}
 	}
 }
 

@@ -23,9 +23,6 @@ const (
 	lintNodes     = 1000
 	lintPods      = 10_000
 	lintSeconds   = 2
-
-	importName    = "import: 1,000 manifests"
-	importSeconds = 5
 )
 
 // lintRows is what lint of a large repository against a large cluster takes. Each
@@ -47,12 +44,6 @@ func lintRows(dir, plugin, self string) ([]row, error) {
 		baseline: "CUE alone + YAML decode and encode",
 		runs:     5, maxSeconds: lintSeconds,
 		a: []string{plugin, "lint", "-p", linted + "/placement", "-f", linted + "/manifests", "-R", "--snapshot", file},
-		b: []string{self, "baseline", linted + "/placement", linted + "/manifests"},
-	}, {
-		name:     importName,
-		baseline: "CUE alone + YAML decode and encode",
-		runs:     3, maxSeconds: importSeconds,
-		a: []string{plugin, "import", "-f", linted + "/manifests", "-R"},
 		b: []string{self, "baseline", linted + "/placement", linted + "/manifests"},
 	}}, nil
 }

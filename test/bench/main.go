@@ -150,14 +150,21 @@ func run(ctx context.Context, args []string) (err error) {
 		},
 	}
 	rows = append(rows, snapshotRows(dir, plugin)...)
-	if len(args) == 0 || slices.ContainsFunc(args, func(word string) bool {
-		return strings.HasPrefix(lintName, word) || strings.HasPrefix(importName, word)
-	}) {
+	if len(args) == 0 || slices.ContainsFunc(args, func(word string) bool { return strings.HasPrefix(lintName, word) }) {
 		lints, err := lintRows(dir, plugin, self)
 		if err != nil {
 			return err
 		}
 		rows = append(rows, lints...)
+	}
+	if len(args) == 0 || slices.ContainsFunc(args, func(word string) bool {
+		return strings.HasPrefix(importName, word) || strings.HasPrefix(word, importName)
+	}) {
+		imports, err := importRows(dir, plugin, self)
+		if err != nil {
+			return err
+		}
+		rows = append(rows, imports...)
 	}
 	if len(args) == 0 || slices.ContainsFunc(args, func(word string) bool { return strings.HasPrefix(reviewName, word) }) {
 		reviews, err := reviewRows(ctx, dir, plugin)

@@ -169,7 +169,8 @@ func TestKeyboardAlone(t *testing.T) {
 	}
 }
 
-// TestNoWindowIsTooNarrow holds that nothing is wider than the window.
+// TestNoWindowIsTooNarrow holds that nothing is wider than the window, and on a telephone
+// no table has to be pushed aside to be read.
 func TestNoWindowIsTooNarrow(t *testing.T) {
 	for _, name := range []string{usualPage, nothingPage, hostilePage, brokenPage} {
 		for _, width := range []int64{320, 400, 800, 1600} {
@@ -177,6 +178,9 @@ func TestNoWindowIsTooNarrow(t *testing.T) {
 			if is := value[int64](t, p, `document.documentElement.scrollWidth`); is > width {
 				t.Errorf("%s: %d pixels in a window of %d: %v", name, is, width, value[[]string](t, p,
 					fmt.Sprintf(`Array.from(document.querySelectorAll("body *")).filter((e) => e.getBoundingClientRect().right > %d && !e.closest(".scroll *")).slice(0, 5).map((e) => e.outerHTML.slice(0, 120))`, width)))
+			}
+			if cut := value[[]string](t, p, `Array.from(document.querySelectorAll(".scroll")).filter((e) => e.scrollWidth > e.clientWidth).map((e) => e.getAttribute("aria-label"))`); width <= 400 && len(cut) > 0 {
+				t.Errorf("%s: in a window of %d pixels a part of %v is not to be seen", name, width, cut)
 			}
 		}
 	}

@@ -17,12 +17,12 @@ func TestCommands(t *testing.T) {
 	t.Parallel()
 	checked, root := 0, cli.Tree()
 	for _, p := range pages(t) {
-		for _, b := range p.blocks {
-			for n, line := range strings.Split(strings.ReplaceAll(b.text, "\\\n", " "), "\n") {
-				checked += check(t, root, fmt.Sprintf("%s:%d", p.path, b.line+n), line)
+		for _, b := range p.Blocks {
+			for n, line := range strings.Split(strings.ReplaceAll(b.Text, "\\\n", " "), "\n") {
+				checked += check(t, root, fmt.Sprintf("%s:%d", p.path, b.Line+n), line)
 			}
 		}
-		for _, code := range p.inline {
+		for _, code := range p.Inline {
 			checked += check(t, root, p.path, code)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -12,13 +13,13 @@ import (
 // A link within the repository leads to a file that is there, and to a heading of it.
 func TestLinks(t *testing.T) {
 	t.Parallel()
-	all := map[string]page{}
+	all := map[string]at{}
 	for _, p := range pages(t) {
 		all[p.path] = p
 	}
 	checked := 0
 	for _, p := range all {
-		for _, link := range p.links {
+		for _, link := range p.Links {
 			u, err := url.Parse(link)
 			if err != nil {
 				t.Errorf("%s: %v", p.path, err)
@@ -39,7 +40,7 @@ func TestLinks(t *testing.T) {
 				t.Errorf("%s: %s leads nowhere", p.path, link)
 				continue
 			}
-			if to, isPage := all[target]; u.Fragment != "" && isPage && !to.headings[u.Fragment] {
+			if to, isPage := all[target]; u.Fragment != "" && isPage && !slices.Contains(to.Headings, u.Fragment) {
 				t.Errorf("%s: %s has no heading #%s", p.path, target, u.Fragment)
 			}
 		}

@@ -29,12 +29,12 @@ func TestPolicies(t *testing.T) {
 	whole, parts := 0, 0
 	for _, p := range pages(t) {
 		before := ""
-		for _, b := range p.blocks {
-			if b.title != "" || b.language != "cue" && (b.language != "" || !startsSection.MatchString(b.text)) {
+		for _, b := range p.Blocks {
+			if b.Title != "" || b.Language != "cue" && (b.Language != "" || !startsSection.MatchString(b.Text)) {
 				continue // what has a title is run, mistakes included
 			}
-			where := fmt.Sprintf("%s:%d", p.path, b.line)
-			f, err := parser.ParseFile(where, b.text, parser.ParseComments)
+			where := fmt.Sprintf("%s:%d", p.path, b.Line)
+			f, err := parser.ParseFile(where, b.Text, parser.ParseComments)
 			if err != nil {
 				t.Errorf("%s: %v", where, err)
 				continue
@@ -44,7 +44,7 @@ func TestPolicies(t *testing.T) {
 				continue
 			}
 			whole++
-			text := b.text
+			text := b.Text
 			if f.PackageName() == "" {
 				text = "package p\n" + text // the schema is applied to sections in any case
 			}

@@ -1,36 +1,18 @@
 package docs
 
 import (
-	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/kubectl-sched/kubectl-sched/cmd/kubectl-sched/cli"
+	"github.com/kubectl-sched/kubectl-sched/test/page"
 )
-
-func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"kubectl": kubectl})
-}
-
-// kubectl stands for kubectl with the plugin on its PATH.
-func kubectl() {
-	args := os.Args[1:]
-	if len(args) > 0 && args[0] == "sched" {
-		args = args[1:]
-	}
-	os.Exit(cli.Main(args, cli.Standard(), cli.Release{}))
-}
 
 // tutorial is the page that is run.
 const tutorial = root + "/docs/tutorial.md"
@@ -43,26 +25,26 @@ func TestTutorial(t *testing.T) {
 	p := readPage(t, tutorial)
 	r := &runner{t: t, dir: t.TempDir()}
 	updated, last := []byte{}, 0
-	for _, b := range p.blocks {
-		where := fmt.Sprintf("%s:%d", p.path, b.line)
-		got := b.text
+	for _, b := range p.Blocks {
+		where := fmt.Sprintf("%s:%d", p.path, b.Line)
+		got := b.Text
 		switch {
-		case b.language == "console":
-			got = r.console(where, b.text)
-		case b.language == "diff":
-			r.change(where, b.title, b.text)
-		case b.title != "":
-			r.file(b.title, b.text)
+		case b.Language == page.Console:
+			got = r.console(where, b)
+		case b.Language == "diff":
+			r.change(where, b)
+		case b.Title != "":
+			r.file(b.Title, b.Text)
 		default:
 			t.Errorf("%s: a block of the tutorial must be a file, a change, or a console", where)
 		}
-		updated = append(append(updated, p.source[last:b.start]...), got...)
-		last = b.stop
+		updated = append(append(updated, p.Source[last:b.Start]...), got...)
+		last = b.Stop
 	}
 	if r.commands < 10 {
 		t.Errorf("%d commands only", r.commands)
 	}
-	updated = append(updated, p.source[last:]...)
+	updated = append(updated, p.Source[last:]...)
 	if os.Getenv("UPDATE") == "1" {
 		if err := os.WriteFile(tutorial, updated, 0o600); err != nil {
 			t.Fatal(err)
@@ -83,82 +65,43 @@ func (r *runner) file(name, text string) {
 	}
 }
 
-// change puts the lines with + in the place of those with -, which must be there once.
-func (r *runner) change(where, name, text string) {
-	data, err := os.ReadFile(filepath.Join(r.dir, filepath.FromSlash(name)))
+// change makes the change of a diff block in the file that it is titled with.
+func (r *runner) change(where string, b page.Block) {
+	data, err := os.ReadFile(filepath.Join(r.dir, filepath.FromSlash(b.Title)))
 	if err != nil {
 		r.t.Fatalf("%s: %v", where, err)
 	}
-	var before, after strings.Builder
-	for line := range strings.Lines(text) {
-		switch {
-		case strings.HasPrefix(line, "-"):
-			before.WriteString(line[1:])
-		case strings.HasPrefix(line, "+"):
-			after.WriteString(line[1:])
-		default:
-			before.WriteString(line[1:])
-			after.WriteString(line[1:])
-		}
+	text, err := b.Change(string(data))
+	if err != nil {
+		r.t.Fatalf("%s: %v", where, err)
 	}
-	if strings.Count(string(data), before.String()) != 1 {
-		r.t.Fatalf("%s: %s does not have these lines once:\n%s\nbut is\n%s", where, name, before.String(), data)
-	}
-	r.file(name, strings.Replace(string(data), before.String(), after.String(), 1))
+	r.file(b.Title, text)
 }
 
 // console runs the commands, and returns the block with what they say.
-func (r *runner) console(where, text string) string {
+func (r *runner) console(where string, b page.Block) string {
 	var out strings.Builder
-	var command, want strings.Builder
-	run := func() {
-		if command.Len() == 0 {
-			return
+	for _, c := range b.Commands() {
+		if c.Text == "" {
+			r.t.Fatalf("%s: the block does not begin with a command", where)
 		}
 		r.commands++
-		got := r.run(command.String())
-		if diff := cmp.Diff(masked(want.String()), masked(got)); diff != "" && os.Getenv("UPDATE") != "1" {
-			r.t.Errorf("%s: %s\nsays something else (-page +command):\n%s", where, command.String(), diff)
+		got := r.run(c.Text)
+		if diff := cmp.Diff(masked(c.Says), masked(got)); diff != "" && os.Getenv("UPDATE") != "1" {
+			r.t.Errorf("%s: %s\nsays something else (-page +command):\n%s", where, c.Text, diff)
 		}
-		if masked(want.String()) == masked(got) {
-			got = want.String()
+		if masked(c.Says) == masked(got) {
+			got = c.Says
 		}
-		out.WriteString(got)
-		command.Reset()
-		want.Reset()
+		out.WriteString("$ " + c.Text + got)
 	}
-	for line := range strings.Lines(text) {
-		switch {
-		case strings.HasPrefix(line, "$ "):
-			run()
-			command.WriteString(line[2:])
-			out.WriteString(line)
-		case want.Len() == 0 && strings.HasSuffix(command.String(), "\\\n"):
-			command.WriteString(line)
-			out.WriteString(line)
-		default:
-			want.WriteString(line)
-		}
-	}
-	run()
 	return out.String()
 }
 
 // run runs one command as in a terminal of 80 columns, and returns what it says.
 func (r *runner) run(command string) string {
-	ctx, cancel := context.WithTimeout(r.t.Context(), 2*time.Minute)
-	defer cancel()
-	c := exec.CommandContext(ctx, "bash", "-c", command)
-	c.Dir = r.dir
-	c.Env = append(os.Environ(), "COLUMNS=80", "HOME="+r.dir, "KUBECONFIG=/dev/null",
-		"GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null", "GIT_AUTHOR_NAME=you", "GIT_AUTHOR_EMAIL=you@example.com", "GIT_COMMITTER_NAME=you", "GIT_COMMITTER_EMAIL=you@example.com")
-	var out bytes.Buffer
-	c.Stdout, c.Stderr = &out, &out
-	var failed *exec.ExitError
-	if err := c.Run(); err != nil && !errors.As(err, &failed) {
-		r.t.Fatal(err)
-	}
-	return out.String()
+	said, _ := shell(r.t, r.dir, "/dev/null", command)
+	return said
 }
 
 var commit = regexp.MustCompile(`\b[0-9a-f]{12}\b`)

@@ -58,9 +58,10 @@ type listener struct {
 
 var _ engine.Decider = &listener{}
 
-func (*listener) See(string)             {}
-func (*listener) Fail(*corev1.Pod)       {}
-func (*listener) Evict(*corev1.Pod) bool { return false }
+func (*listener) See(string)                   {}
+func (*listener) Fail(*corev1.Pod)             {}
+func (*listener) Evict(*corev1.Pod) bool       { return false }
+func (*listener) Came(*corev1.Pod) (int, bool) { return 0, false }
 
 func (l *listener) Room() string { return l.room }
 

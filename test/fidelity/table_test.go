@@ -18,7 +18,15 @@ import (
 type figures struct {
 	kinds map[string]*figure
 	all   figure
-	first []string // the first differences and invalid cycles
+	first []string // the first differences
+	// invalid has the first cycle of each reason, and how many there are.
+	invalid map[string]*reason
+}
+
+// reason is why cycles are invalid.
+type reason struct {
+	first string
+	count int
 }
 
 // figure counts cases and cycles of a kind.
@@ -32,7 +40,7 @@ type figure struct {
 const shown = 40
 
 func newFigures() *figures {
-	return &figures{kinds: map[string]*figure{}, all: figure{cases: map[string]bool{}}}
+	return &figures{kinds: map[string]*figure{}, all: figure{cases: map[string]bool{}}, invalid: map[string]*reason{}}
 }
 
 // add counts a cycle.
@@ -56,14 +64,17 @@ func (f *figures) add(c recording.Cycle, r replay.Result) {
 		}
 		count(f.kinds[kind])
 	}
-	if len(f.first) >= shown {
+	if r.Invalid != "" {
+		if f.invalid[r.Invalid] == nil {
+			f.invalid[r.Invalid] = &reason{first: fmt.Sprintf("cycle %d, %s/%s", c.Number, c.Attempts[0].Namespace, c.Attempts[0].Name)}
+		}
+		f.invalid[r.Invalid].count++
 		return
 	}
-	if r.Invalid != "" {
-		f.first = append(f.first, fmt.Sprintf("cycle %d, %s/%s: invalid: %s", c.Number, c.Attempts[0].Namespace, c.Attempts[0].Name, r.Invalid))
-	}
 	for _, d := range r.Differences {
-		f.first = append(f.first, fmt.Sprintf("cycle %d, %s, %s:\n  scheduler: %s\n  simulator: %s", c.Number, d.Pod, d.What, d.Recorded, d.Simulated))
+		if len(f.first) < shown {
+			f.first = append(f.first, fmt.Sprintf("cycle %d, %s, %s:\n  scheduler: %s\n  simulator: %s", c.Number, d.Pod, d.What, d.Recorded, d.Simulated))
+		}
 	}
 }
 
@@ -147,6 +158,9 @@ func (f *figures) String() string {
 	}
 	row("all", &f.all)
 	w.Flush()
+	for _, why := range slices.Sorted(maps.Keys(f.invalid)) {
+		fmt.Fprintf(&b, "%d invalid, first in %s: %s\n", f.invalid[why].count, f.invalid[why].first, why)
+	}
 	for _, d := range f.first {
 		fmt.Fprintln(&b, d)
 	}

@@ -3,6 +3,7 @@ package release_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,19 +21,29 @@ type machine struct {
 	env       []string
 }
 
-// newMachine builds krew, in the version that is pinned in tools/krew, and links
-// upstream's kubectl, which the sandbox has inside.
+// krewTools are krew and its validator, in the version that is pinned in tools/krew.
+var krewTools = &dist{make: func(ctx context.Context, dir string) error {
+	build := exec.CommandContext(ctx, "go", "build", "-o", dir+"/", "sigs.k8s.io/krew/cmd/krew", "sigs.k8s.io/krew/cmd/validate-krew-manifest")
+	build.Dir = filepath.Join(root, "tools", "krew")
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("build krew: %w\n%s", err, out)
+	}
+	return nil
+}}
+
+// newMachine links krew, also as the plugin of kubectl that it is, and upstream's kubectl,
+// which the sandbox has inside.
 func newMachine(t *testing.T) *machine {
 	t.Helper()
 	m := &machine{T: t, home: t.TempDir()}
 	m.bin = filepath.Join(m.home, "bin")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", m.bin+"/", "sigs.k8s.io/krew/cmd/krew", "sigs.k8s.io/krew/cmd/validate-krew-manifest")
-	build.Dir = filepath.Join(root, "tools", "krew")
 	if err := os.MkdirAll(m.bin, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build krew: %v\n%s", err, out)
+	for name, tool := range map[string]string{"krew": "krew", "kubectl-krew": "krew", "validate-krew-manifest": "validate-krew-manifest"} {
+		if err := os.Symlink(filepath.Join(krewTools.get(t), tool), filepath.Join(m.bin, name)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	kubectl, err := sandbox.Binary(t.Context())
 	if err != nil {

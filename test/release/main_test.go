@@ -40,8 +40,10 @@ var (
 
 func TestMain(m *testing.M) {
 	code := shared.Run(m)
-	if err := os.RemoveAll(made.dir); err != nil {
-		fmt.Fprintln(os.Stderr, err)
+	for _, d := range []*dist{made, krewTools} {
+		if err := os.RemoveAll(d.dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
 	}
 	os.Exit(code)
 }

@@ -26,7 +26,8 @@ func newCatalogCommand(a *app) *cobra.Command {
 		GroupID: groupWrite,
 		Long: "The catalog has ready-made policies with parameters, as a CUE package that documents import.\n" +
 			"A company can have one of its own: any package of a CUE module with definitions like these,\n" +
-			"which --from reads. docs/catalog.md says how.",
+			"which --from reads from a folder, or with --allow-registry from a registry. docs/catalog.md\n" +
+			"says how.",
 		Example: "  # What is there, and what is it for?\n" +
 			"  kubectl sched catalog list\n" +
 			"  kubectl sched catalog show web-service\n\n" +
@@ -36,26 +37,47 @@ func newCatalogCommand(a *app) *cobra.Command {
 }
 
 // catalogFlags say which catalog is meant.
-type catalogFlags struct{ from string }
+type catalogFlags struct {
+	from          string
+	allowRegistry bool
+}
 
-func (f *catalogFlags) addTo(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.from, "from", "", "Folder of another catalog: a package of a CUE module, or one vendored below cue.mod/pkg")
+func (f *catalogFlags) addTo(cmd *cobra.Command, allowed string) {
+	cmd.Flags().StringVar(&f.from, "from", "", "Another catalog: the folder of a package of a CUE module, or of one vendored below cue.mod/pkg; or, with --allow-registry, MODULE[@VERSION] in a registry")
+	cmd.Flags().BoolVar(&f.allowRegistry, "allow-registry", false, allowed)
 	if err := cmd.MarkFlagDirname("from"); err != nil {
 		cmd.PrintErrln("completion:", err)
 	}
 }
 
-// read returns the catalog that is meant.
-func (f *catalogFlags) read() (*load.Catalog, error) {
+// read returns the catalog that is meant. The version of one in a registry may be said by
+// the module of the folder in.
+func (f *catalogFlags) read(ctx context.Context, in string) (*load.Catalog, error) {
 	if f.from == "" {
 		return load.ReadCatalog()
 	}
-	return load.ReadCatalogFrom(f.from)
+	if _, err := os.Stat(f.from); err == nil || !load.IsModulePath(f.from) {
+		return load.ReadCatalogFrom(f.from)
+	}
+	if !f.allowRegistry {
+		return nil, fmt.Errorf("read the catalog %s: there is no such folder, and modules are not downloaded; vendor it below cue.mod/pkg, or allow the registry with --allow-registry", f.from)
+	}
+	return load.FetchCatalog(ctx, f.from, in)
+}
+
+// readAlone is read for the verbs that load no policies, in which --allow-registry is about
+// --from alone.
+func (f *catalogFlags) readAlone(ctx context.Context, a *app) (*load.Catalog, error) {
+	c, err := f.read(ctx, a.defaultPolicyPath())
+	if err == nil && f.allowRegistry && c.Module == "" {
+		return nil, errors.New("--allow-registry is for a catalog in a registry; name its module with --from")
+	}
+	return c, err
 }
 
 // completeEntries completes the name of an entry.
-func (f *catalogFlags) completeEntries(_ *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-	c, err := f.read()
+func (f *catalogFlags) completeEntries(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	c, err := f.read(cmd.Context(), ".")
 	if err != nil || len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveDefault
 	}
@@ -85,6 +107,9 @@ func documentedEntry(c *load.Catalog, e *load.Entry) report.CatalogEntry {
 	return d
 }
 
+// fetchFrom says what --allow-registry does to the verbs that load no policies.
+const fetchFrom = "Fetch the module that --from names from a registry; otherwise nothing is fetched"
+
 type catalogListFlags struct {
 	catalogFlags
 	output string
@@ -98,11 +123,13 @@ func newCatalogListCommand(a *app) *cobra.Command {
 		Long:  "List the ready-made policies of the catalog, each with what a use of it makes and what it does.",
 		Example: "  kubectl sched catalog list\n\n" +
 			"  # Those of your company, vendored in this module\n" +
-			"  kubectl sched catalog list --from cue.mod/pkg/company.example/placement",
+			"  kubectl sched catalog list --from cue.mod/pkg/company.example/placement\n\n" +
+			"  # The same from a registry, which CUE_REGISTRY names\n" +
+			"  kubectl sched catalog list --from company.example/placement --allow-registry",
 		Args: cobra.NoArgs,
 		RunE: runE(func([]string) (*catalogListOptions, error) { return f.toOptions(a) }),
 	}
-	f.addTo(cmd)
+	f.addTo(cmd, fetchFrom)
 	cmd.Flags().StringVarP(&f.output, "output", "o", "text", "Format: text, json, yaml or name")
 	completeValues(cmd, "output", []string{"text", "json", "yaml", "name"})
 	return cmd
@@ -124,7 +151,7 @@ func (o *catalogListOptions) Validate() error { return nil }
 
 // Run implements options.
 func (o *catalogListOptions) Run(ctx context.Context) error {
-	c, err := o.flags.read()
+	c, err := o.flags.readAlone(ctx, o.app)
 	if err != nil {
 		return err
 	}
@@ -149,7 +176,7 @@ func newCatalogShowCommand(a *app) *cobra.Command {
 		ValidArgsFunction: f.completeEntries,
 		RunE:              runE(func(args []string) (*catalogShowOptions, error) { return f.toShowOptions(a, args) }),
 	}
-	f.addTo(cmd)
+	f.addTo(cmd, fetchFrom)
 	cmd.Flags().StringVarP(&f.output, "output", "o", "text", "Format: text, json or yaml")
 	completeValues(cmd, "output", []string{"text", "json", "yaml"})
 	return cmd
@@ -167,7 +194,10 @@ func oneEntry(_ *cobra.Command, args []string) error {
 }
 
 type catalogShowOptions struct {
-	app     *app
+	app   *app
+	flags catalogFlags
+	name  string
+	// catalog and entry are what is meant.
 	catalog *load.Catalog
 	entry   *load.Entry
 	format  report.Format
@@ -178,12 +208,7 @@ func (f *catalogListFlags) toShowOptions(a *app, args []string) (*catalogShowOpt
 	if err != nil {
 		return nil, err
 	}
-	c, err := f.read()
-	if err != nil {
-		return nil, err
-	}
-	entry, err := c.Entry(args[0])
-	return &catalogShowOptions{app: a, catalog: c, entry: entry, format: format}, err
+	return &catalogShowOptions{app: a, flags: f.catalogFlags, name: args[0], format: format}, nil
 }
 
 // Validate implements options.
@@ -191,6 +216,12 @@ func (o *catalogShowOptions) Validate() error { return nil }
 
 // Run implements options.
 func (o *catalogShowOptions) Run(ctx context.Context) (err error) {
+	if o.catalog, err = o.flags.readAlone(ctx, o.app); err == nil {
+		o.entry, err = o.catalog.Entry(o.name)
+	}
+	if err != nil {
+		return usageError{err}
+	}
 	entry := documentedEntry(o.catalog, o.entry)
 	var plans []report.Plan
 	options := o.app.reportOptions(o.app.Out)
@@ -226,6 +257,7 @@ func (o *catalogShowOptions) compiled(ctx context.Context, dir string) ([]report
 		app: o.app, policies: defaultPolicies(folder),
 		manifests: manifestOptions{input: workload.Input{Files: []string{manifests}, Recursive: true}},
 	}
+	p.policies.allowRegistry = o.flags.allowRegistry
 	plans, findings, err := p.compilePlans(ctx)
 	if err != nil {
 		return nil, err

@@ -36,7 +36,9 @@ func newCatalogUseCommand(a *app) *cobra.Command {
 			"show them as a diff. Nothing else in the file changes. Without a file it is the one in\n" +
 			"./" + defaultPolicyFolder + " that has policies, or a new one.\n\n" +
 			"--set sets parameters, \"catalog show\" lists them. A required one that is not set gets a\n" +
-			"placeholder, which is an error until it is filled in. What would be wrong is not written.",
+			"placeholder, which is an error until it is filled in. What would be wrong is not written.\n\n" +
+			"Of a catalog in a registry (--from, --allow-registry) the version is written into the module's\n" +
+			"cue.mod/module.cue too: the one that is named, else the one that is there, else the newest.",
 		Example: "  # Two replicas never alone in a zone, for the web tier of the shop\n" +
 			"  kubectl sched catalog use web-service --name shop-web \\\n" +
 			"    --set workloads.namespaces=shop --set workloads.pods.labels.tier=web --set zones=3\n\n" +
@@ -54,9 +56,9 @@ func newCatalogUseCommand(a *app) *cobra.Command {
 			}
 			return f.completeEntries(cmd, args, typed)
 		},
-		RunE: runE(func(args []string) (*catalogUseOptions, error) { return f.toOptions(a, args) }),
+		RunE: runE(func(args []string) (*catalogUseOptions, error) { return f.toOptions(a, args), nil }),
 	}
-	f.addTo(cmd)
+	f.addTo(cmd, "Fetch CUE modules that the policies import, or that --from names, from a registry; otherwise nothing is fetched")
 	flags := cmd.Flags()
 	flags.StringVar(&f.name, "name", "", "Name of the policy that comes of it (default: the entry's name)")
 	flags.StringArrayVar(&f.set, "set", nil, "Parameter to set, as key=value; dots lead inside, the value may be CUE. May be given several times")
@@ -66,8 +68,8 @@ func newCatalogUseCommand(a *app) *cobra.Command {
 }
 
 // completeParameters completes the key of --set.
-func (f *catalogUseFlags) completeParameters(_ *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-	c, err := f.read()
+func (f *catalogUseFlags) completeParameters(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	c, err := f.read(cmd.Context(), ".")
 	if err != nil || len(args) == 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -86,23 +88,17 @@ func (f *catalogUseFlags) completeParameters(_ *cobra.Command, args []string, ty
 
 type catalogUseOptions struct {
 	app    *app
+	flags  catalogFlags
+	name   string // of the entry
 	take   take.Request
 	target string // a file or folder as the user named it
 	dryRun bool
 }
 
-func (f *catalogUseFlags) toOptions(a *app, args []string) (*catalogUseOptions, error) {
-	c, err := f.read()
-	if err != nil {
-		return nil, err
-	}
-	entry, err := c.Entry(args[0])
-	if err != nil {
-		return nil, err
-	}
-	o := &catalogUseOptions{app: a, dryRun: f.dryRun, take: take.Request{Catalog: c, Entry: entry, Name: f.name, Set: f.set}}
-	if o.take.Name == "" {
-		o.take.Name = entry.Name
+func (f *catalogUseFlags) toOptions(a *app, args []string) *catalogUseOptions {
+	o := &catalogUseOptions{
+		app: a, flags: f.catalogFlags, name: args[0], dryRun: f.dryRun,
+		take: take.Request{Name: f.name, Set: f.set},
 	}
 	if o.target = a.defaultPolicyPath(); o.target == "." {
 		if found, err := filepath.Glob("*.cue"); err != nil || len(found) == 0 {
@@ -112,7 +108,7 @@ func (f *catalogUseFlags) toOptions(a *app, args []string) (*catalogUseOptions, 
 	if len(args) == 2 {
 		o.target = args[1]
 	}
-	return o, nil
+	return o
 }
 
 // Validate implements options.
@@ -125,9 +121,22 @@ func (o *catalogUseOptions) Run(ctx context.Context) error {
 		return err
 	}
 	folder := filepath.Dir(file)
+	if o.take.Catalog, err = o.flags.read(ctx, folder); err == nil {
+		o.take.Entry, err = o.take.Catalog.Entry(o.name)
+	}
+	if err != nil {
+		return usageError{err}
+	}
+	if o.take.Name == "" {
+		o.take.Name = o.take.Entry.Name
+	}
 	before, err := os.ReadFile(file)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
+	}
+	var module emit.File
+	if module.Name, module.Before, module.After, err = o.take.Catalog.Required(folder); err != nil {
+		return fmt.Errorf("use %s: %w", o.take.Entry.Name, err)
 	}
 	o.take.Text = before
 	if o.take.Others, o.take.Package, err = o.others(ctx, folder, file); err != nil {
@@ -137,22 +146,25 @@ func (o *catalogUseOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("use %s: %w", o.take.Entry.Name, err)
 	}
-	if err := o.judge(ctx, file, taken); err != nil {
+	lines := emit.File{Name: file, Before: before, After: taken.Text}
+	if err := o.judge(ctx, lines, module, taken); err != nil {
 		return err
 	}
-	old := file + ".orig"
-	if before == nil {
-		old = "/dev/null"
-	}
-	if _, err := o.app.Out.Write(diff.Diff(filepath.ToSlash(old), before, filepath.ToSlash(file), taken.Text)); err != nil {
-		return err
-	}
-	if !o.dryRun {
-		if err := o.write(ctx, file, before, taken.Text); err != nil {
+	for _, f := range []emit.File{lines, module} {
+		old := f.Name + ".orig"
+		if f.Before == nil {
+			old = "/dev/null"
+		}
+		if _, err := o.app.Out.Write(diff.Diff(filepath.ToSlash(old), f.Before, filepath.ToSlash(f.Name), f.After)); err != nil {
 			return err
 		}
 	}
-	return o.say(file, taken)
+	if !o.dryRun {
+		if err := o.write(ctx, lines, module); err != nil {
+			return err
+		}
+	}
+	return o.say(file, module, taken)
 }
 
 // file returns the file that the lines go into.
@@ -227,10 +239,16 @@ func (o *catalogUseOptions) others(ctx context.Context, folder, file string) (te
 
 // judge loads the policies with the lines in them, and returns what is wrong with them
 // that was not before. Placeholders are meant to be wrong.
-func (o *catalogUseOptions) judge(ctx context.Context, file string, taken *take.Taken) (err error) {
+func (o *catalogUseOptions) judge(ctx context.Context, lines, module emit.File, taken *take.Taken) (err error) {
+	file := lines.Name
 	folder := filepath.Dir(file)
 	policies := defaultPolicies(folder)
+	policies.allowRegistry = o.flags.allowRegistry
+	before := policies
 	policies.replace = map[string][]byte{file: taken.Text}
+	if module.Changed() {
+		policies.replace[module.Name] = module.After
+	}
 	known := map[string]bool{}
 	if _, err := os.Stat(folder); err != nil {
 		// There is no folder yet: it is judged as if it were elsewhere.
@@ -241,7 +259,7 @@ func (o *catalogUseOptions) judge(ctx context.Context, file string, taken *take.
 		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 		policies.paths, policies.replace = []string{dir}, map[string][]byte{filepath.Join(dir, filepath.Base(file)): taken.Text}
 	} else {
-		_, findings := o.app.load(ctx, defaultPolicies(folder))
+		_, findings := o.app.load(ctx, before)
 		for _, f := range findings {
 			known[f.Rule+f.Message] = true
 		}
@@ -267,37 +285,47 @@ func (o *catalogUseOptions) judge(ctx context.Context, file string, taken *take.
 	return findings
 }
 
-// write puts the text into the file.
-func (o *catalogUseOptions) write(ctx context.Context, file string, before, after []byte) error {
-	if before == nil {
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			return err
-		}
-		return replaceFile(file, after, 0o644)
-	}
+// write puts the texts into the files, that of the module first: without it the lines
+// would be wrong.
+func (o *catalogUseOptions) write(ctx context.Context, lines, module emit.File) error {
 	dir, err := o.app.getwd()
 	if err != nil {
 		return err
 	}
-	path := file
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(dir, path)
+	edits := []emit.File{module}
+	if lines.Before != nil {
+		edits = append(edits, lines)
 	}
-	edits := []emit.File{{Name: file, Path: path, Root: rootFor(dir, path), Before: before, After: after}}
+	for i, f := range edits {
+		if f.Path = f.Name; !filepath.IsAbs(f.Path) {
+			f.Path = filepath.Join(dir, f.Path)
+		}
+		f.Root = rootFor(dir, f.Path)
+		edits[i] = f
+	}
 	if err := emit.Replace(ctx, emit.OS{}, edits); err != nil {
 		return notWritten(ctx, err)
 	}
-	return nil
+	if lines.Before != nil {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(lines.Name), 0o755); err != nil {
+		return err
+	}
+	return replaceFile(lines.Name, lines.After, 0o644)
 }
 
 // say says what was written, and what is left to do.
-func (o *catalogUseOptions) say(file string, taken *take.Taken) error {
+func (o *catalogUseOptions) say(file string, module emit.File, taken *take.Taken) error {
 	verb := "wrote"
 	if o.dryRun {
 		verb = "would write"
 	}
 	shown := filepath.ToSlash(file)
 	fmt.Fprintf(o.app.Out, "%s lines %d to %d of %s\n", verb, taken.First, taken.Last, shown)
+	if module.Changed() {
+		o.app.say(o.app.Out, "%s %s %s into %s", verb, o.take.Catalog.Module, o.take.Catalog.Version, filepath.ToSlash(module.Name))
+	}
 	for _, pool := range taken.Kept {
 		o.app.say(o.app.Out, "pool %q is there already, and is used as it is", pool)
 	}
@@ -310,6 +338,10 @@ func (o *catalogUseOptions) say(file string, taken *take.Taken) error {
 	if o.dryRun {
 		return nil
 	}
-	_, err := fmt.Fprintf(o.app.Out, "\nNext: kubectl sched lint -p %s\n", filepath.ToSlash(filepath.Dir(file)))
+	next := "kubectl sched lint -p " + filepath.ToSlash(filepath.Dir(file))
+	if o.take.Catalog.Module != "" {
+		next += " --allow-registry"
+	}
+	_, err := fmt.Fprintf(o.app.Out, "\nNext: %s\n", next)
 	return err
 }

@@ -1,20 +1,15 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/kustomize/kyaml/fn/framework"
-	"sigs.k8s.io/kustomize/kyaml/kio"
-	kyaml "sigs.k8s.io/kustomize/kyaml/yaml"
-	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-sched/kubectl-sched/compiler"
-	"github.com/kubectl-sched/kubectl-sched/compiler/emit"
+	"github.com/kubectl-sched/kubectl-sched/internal/krm"
 	"github.com/kubectl-sched/kubectl-sched/internal/workload"
 	"github.com/kubectl-sched/kubectl-sched/policy"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
@@ -76,13 +71,8 @@ func (o *fnOptions) Run(ctx context.Context) error {
 		return fmt.Errorf("read the ResourceList: %w", err)
 	}
 	o.app.texts[stdinName] = text
-	if findings := workload.CheckText(stdinName, text); findings.HasErrors() {
-		return o.app.failOn(findings.Sort())
-	}
-	stream := &kio.ByteReadWriter{Reader: bytes.NewReader(text), Writer: o.app.Out, KeepReaderAnnotations: true}
-	err = framework.Execute(framework.ResourceListProcessorFunc(func(list *framework.ResourceList) error {
-		return o.process(ctx, list)
-	}), stream)
+	function := krm.Function{Paths: o.policies.paths, Load: o.load, Kinds: kindTable, Compile: o.compile}
+	err = function.Run(ctx, stdinName, text, o.app.Out)
 	var results framework.Results
 	if errors.As(err, &results) {
 		return exitError{code: exitFailure, err: results}
@@ -90,70 +80,16 @@ func (o *fnOptions) Run(ctx context.Context) error {
 	return err
 }
 
-// fnConfig is the functionConfig.
-type fnConfig struct {
-	APIVersion string         `json:"apiVersion"`
-	Kind       string         `json:"kind"`
-	Metadata   map[string]any `json:"metadata"`
-	Spec       struct {
-		Policies  []string `json:"policies"`
-		Policy    string   `json:"policy"`
-		Cluster   string   `json:"cluster"`
-		Namespace string   `json:"namespace"`
-	} `json:"spec"`
-}
-
-// process writes the placement into the items of the list. An error leaves them
-// as they are.
-func (o *fnOptions) process(ctx context.Context, list *framework.ResourceList) error {
-	config, err := readFnConfig(list.FunctionConfig)
-	if err != nil {
-		return err
-	}
-	inline, err := writeInline(config.Spec.Policy)
-	if err != nil {
-		return err
-	}
-	defer inline.remove()
+func (o *fnOptions) load(ctx context.Context, paths []string) (*policy.Placement, diag.Findings) {
 	policies := o.policies
-	policies.paths = slices.Concat(o.policies.paths, config.Spec.Policies, inline.paths())
-	if len(policies.paths) == 0 {
-		return errors.New("there are no policies; functionConfig must have spec.policies (folders) or spec.policy (CUE)")
-	}
-	p := &pipeline{app: o.app, policies: policies, cluster: config.Spec.Cluster}
-	placement, findings := p.loadPlacement(ctx)
-	if placement == nil {
-		return addResults(list, inline.rename(findings), nil)
-	}
-	items, fs := readItems(list.Items, placement, config.Spec.Namespace)
-	findings = append(findings, fs...)
-	p.incomplete = findings.HasErrors()
-	plan, fs, err := o.plan(ctx, p, placement, items.workloads)
-	if err != nil {
-		return err
-	}
-	findings = append(findings, fs...)
-	if findings.HasErrors() {
-		return addResults(list, inline.rename(findings.Sort()), items)
-	}
-	written, fs := emit.Write(ctx, plan, items.workloads, workload.Stamp{})
-	findings = append(findings, fs...)
-	if findings.HasErrors() {
-		return addResults(list, inline.rename(findings.Sort()), items)
-	}
-	edited, err := items.edit(list.Items, written)
-	if err != nil {
-		return err
-	}
-	if list.Items, err = withObjects(edited, plan); err != nil {
-		return err
-	}
-	return addResults(list, inline.rename(findings.Sort()), items)
+	policies.paths = paths
+	return o.app.load(ctx, policies)
 }
 
-// plan compiles for the cluster that is meant, or for all, which must then come
+// compile compiles for the cluster that is meant, or for all, which must then come
 // out the same.
-func (o *fnOptions) plan(ctx context.Context, p *pipeline, placement *policy.Placement, workloads []*workload.Workload) (*compiler.Plan, diag.Findings, error) {
+func (o *fnOptions) compile(ctx context.Context, placement *policy.Placement, cluster string, workloads []*workload.Workload, incomplete bool) (*compiler.Plan, diag.Findings, error) {
+	p := &pipeline{app: o.app, cluster: cluster, placement: placement, incomplete: incomplete}
 	targets, err := p.targets(placement)
 	if err != nil {
 		return nil, nil, err
@@ -174,19 +110,4 @@ func (o *fnOptions) plan(ctx context.Context, p *pipeline, placement *policy.Pla
 		return nil, nil, fmt.Errorf("the clusters come out differently (%s / %s); set spec.cluster in the functionConfig", plans[0].Name(), plans[1].Name())
 	}
 	return forManifests(plans[0].Plan, plans[0].Surface), findings, nil
-}
-
-func readFnConfig(node *kyaml.RNode) (fnConfig, error) {
-	var config fnConfig
-	if node == nil {
-		return config, nil
-	}
-	text, err := node.String()
-	if err != nil {
-		return config, fmt.Errorf("read functionConfig: %w", err)
-	}
-	if err := yaml.UnmarshalStrict([]byte(text), &config); err != nil {
-		return config, fmt.Errorf("read functionConfig: %w", err)
-	}
-	return config, nil
 }

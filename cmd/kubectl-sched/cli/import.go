@@ -111,6 +111,7 @@ func (o *importOptions) writes() bool {
 
 // Run implements options.
 func (o *importOptions) Run(ctx context.Context) error {
+	makeRoomForCluster() // of workloads, and what they are compiled to, twice over
 	request, err := o.request(ctx)
 	if err != nil {
 		return err
@@ -193,9 +194,7 @@ func (o *importOptions) write(ctx context.Context, p *adopt.Proposal) error {
 	}
 	fmt.Fprintln(out)
 	written, err := load.Init(o.flags.output, load.InitOptions{Vendor: true, Document: p.Document, File: importedFile, Replace: o.flags.force})
-	for _, name := range written {
-		fmt.Fprintln(out, "wrote", name)
-	}
+	sayWritten(out, written)
 	if err != nil {
 		var there *load.ThereError
 		if errors.As(err, &there) {

@@ -74,32 +74,35 @@ func (o *initOptions) Run(context.Context) error {
 		if err == nil && len(written) == 0 {
 			fmt.Fprintln(o.out, "the copy of the schema is current")
 		}
-		o.say(written)
+		sayWritten(o.out, written)
 		return err
 	}
 	written, err := load.Init(o.folder, load.InitOptions{Package: o.packageName, Vendor: true})
-	o.say(written)
+	sayWritten(o.out, written)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(o.out, "\nNext, edit %s, and see what it does to your manifests:\n\n"+
+	_, err = fmt.Fprintf(o.out, "\nNext, edit %s, or take a ready-made policy into it:\n\n"+
+		"  kubectl sched catalog list\n\n"+
+		"Then see what it does to your manifests, or with --live to what runs:\n\n"+
 		"  kubectl sched lint -p %s -f MANIFESTS\n  kubectl sched compile -p %[2]s -f MANIFESTS --diff\n",
 		filepath.ToSlash(written[0]), o.folder)
 	return err
 }
 
-func (o *initOptions) say(written []string) {
-	// A folder of copies is named as one: nobody reads its files there.
+// sayWritten names the files that were written. The copies that a module gets are named
+// as one: nobody reads its files there.
+func sayWritten(out io.Writer, written []string) {
 	copies := map[string]int{}
 	for _, name := range written {
-		dir := filepath.ToSlash(filepath.Dir(name))
-		if !strings.Contains(dir, "cue.mod/pkg/") {
-			fmt.Fprintln(o.out, "wrote", name)
+		module, _, vendored := strings.Cut(filepath.ToSlash(name), "cue.mod/pkg/")
+		if !vendored {
+			fmt.Fprintln(out, "wrote", name)
 			continue
 		}
-		copies[dir]++
+		copies[module+"cue.mod/pkg"]++
 	}
 	for _, dir := range slices.Sorted(maps.Keys(copies)) {
-		fmt.Fprintf(o.out, "wrote %s (%s)\n", dir, count(copies[dir], "file", "files"))
+		fmt.Fprintf(out, "wrote %s: copies of the schema and the catalog (%s)\n", dir, count(copies[dir], "file", "files"))
 	}
 }

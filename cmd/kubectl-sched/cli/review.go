@@ -108,6 +108,8 @@ type reviewOptions struct {
 	conditions []review.Condition
 	sinks      []findingsSink
 	maxBytes   int64
+	// repository is its folder, and dir where in it the user stands, without links.
+	repository, dir string
 	// said returns a text with the owner's names in the place of a snapshot's words; nil
 	// for none.
 	said func(string) string
@@ -259,6 +261,7 @@ func (o *reviewOptions) sides(ctx context.Context) (base, head *side, done func(
 	if err != nil {
 		return nil, nil, nil, err
 	}
+	o.repository, o.dir = repository.Root, dir
 	tip := "HEAD"
 	if o.flags.head != "" {
 		tip = o.flags.head

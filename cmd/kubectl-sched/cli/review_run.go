@@ -150,6 +150,9 @@ func (o *reviewOptions) readSnapshots(clusters []string) (map[string]*snapshot.S
 		if out[cluster] != nil {
 			return nil, usageError{fmt.Errorf("--snapshot %s: there is one of that cluster already", said)}
 		}
+		if leadsOut(o.repository, o.dir, file) {
+			return nil, usageError{fmt.Errorf("--snapshot %s: it is a symbolic link out of the repository; name the file that is meant", file)}
+		}
 		s, err := readSnapshotOf(file, snapshot.Limits{Bytes: o.maxBytes, Text: min(o.maxBytes, maxSnapshotText)})
 		if err != nil {
 			return nil, err

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -310,7 +311,12 @@ func (o *installOptions) check(ctx context.Context, client *cluster.Client, runn
 		}
 		findings = append(findings, fs...)
 	}
-	return o.app.failOn(append(findings, install.Beside(o.render.Profiles)...).Sort())
+	fs, err := install.Guarded(ctx, client, cmp.Or(o.render.Namespace, deploy.DefaultNamespace))
+	if err != nil {
+		return err
+	}
+	findings = append(append(findings, fs...), install.Beside(o.render.Profiles)...)
+	return o.app.failOn(findings.Sort())
 }
 
 // write writes the objects, waits for the replicas and removes what is left over.

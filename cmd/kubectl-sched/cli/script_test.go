@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"testing"
 
+	"cuelang.org/go/mod/modregistrytest"
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/kubectl-sched/kubectl-sched/cmd/kubectl-sched/cli"
@@ -28,12 +29,17 @@ func TestMain(m *testing.M) {
 // scripts expect.
 func TestScript(t *testing.T) {
 	t.Parallel()
-	testscript.Run(t, testscript.Params{
-		Dir:                 filepath.Join("testdata", "script"),
+	testscript.Run(t, scripts("script"))
+}
+
+// scripts are those in a folder of testdata.
+func scripts(folder string) testscript.Params {
+	return testscript.Params{
+		Dir:                 filepath.Join("testdata", folder),
 		UpdateScripts:       os.Getenv("UPDATE") != "",
 		RequireUniqueNames:  true,
 		RequireExplicitExec: true,
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "registry": registry},
 		Setup: func(env *testscript.Env) error {
 			// Neither the user's kubeconfig nor colours get in.
 			env.Setenv("HOME", env.WorkDir)
@@ -49,7 +55,7 @@ func TestScript(t *testing.T) {
 			}
 			return nil
 		},
-	})
+	}
 }
 
 // exits runs the plugin and holds that it ends with an exit code:
@@ -72,4 +78,19 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if got != want {
 		ts.Fatalf("exit code %d, want %d", got, want)
 	}
+}
+
+// registry serves the modules in a folder, each in a folder of its own that is called as
+// modregistrytest says, as the registry that CUE_REGISTRY names:
+//
+//	registry modules
+func registry(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: registry FOLDER")
+	}
+	r, err := modregistrytest.New(os.DirFS(ts.MkAbs(args[0])), "")
+	ts.Check(err)
+	ts.Defer(r.Close)
+	ts.Setenv("CUE_REGISTRY", r.Host()+"+insecure")
+	ts.Setenv("CUE_CACHE_DIR", ts.MkAbs(".cue-cache"))
 }

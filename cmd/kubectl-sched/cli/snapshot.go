@@ -153,12 +153,20 @@ func namesIn(file string) (*anonymize.Names, error) {
 func (o *snapshotOptions) done(s *snapshot.Snapshot) string {
 	text := fmt.Sprintf("%s: %s, %s", o.file, count(len(s.Nodes), "node", "nodes"), count(len(s.Pods), "pod", "pods"))
 	if info, err := os.Stat(o.file); err == nil {
-		text += fmt.Sprintf(", %.1f MB", float64(info.Size())/1e6)
+		text += ", " + fileSize(info.Size())
 	}
 	if o.names != "" {
 		text += fmt.Sprintf("; what the names were is in %s, which you should not give away", o.names)
 	}
 	return text
+}
+
+// fileSize says how large a file is.
+func fileSize(bytes int64) string {
+	if bytes < 1e6 {
+		return fmt.Sprintf("%d kB", (bytes+999)/1000)
+	}
+	return fmt.Sprintf("%.1f MB", float64(bytes)/1e6)
 }
 
 // writeSnapshot writes the snapshot in the form that the file's name asks for.

@@ -27,6 +27,7 @@ import (
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/plugins/gang/permit"
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/podgroup"
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/podstatus"
+	"github.com/kubectl-sched/kubectl-sched/schedulerbin/recording"
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/registry"
 )
 
@@ -69,7 +70,7 @@ func setup(ctx context.Context, opts *options.Options, extra *extraOptions) (*sc
 		}
 		legacyregistry.RawMustRegister(statuses)
 		companions = append(companions, engine.Run, statuses.Run)
-		gangs, run := gangPlugins(engine, groups)
+		gangs, run := gangPlugins(engine, groups, recorder)
 		plugins = append(plugins, gangs...)
 		companions = append(companions, run...)
 	}
@@ -107,7 +108,7 @@ func setup(ctx context.Context, opts *options.Options, extra *extraOptions) (*sc
 
 // gangPlugins returns the plugins that place gangs, and what they need to have run
 // beside the scheduler.
-func gangPlugins(engine *podgroup.Engine, groups groups) ([]registry.Plugin, []func(context.Context)) {
+func gangPlugins(engine *podgroup.Engine, groups groups, recorder *recording.Recorder) ([]registry.Plugin, []func(context.Context)) {
 	if groups.permit {
 		state := permit.NewState(engine, clock.RealClock{})
 		return []registry.Plugin{
@@ -117,6 +118,9 @@ func gangPlugins(engine *podgroup.Engine, groups groups) ([]registry.Plugin, []f
 	}
 	holds := gang.NewHolds(clock.RealClock{})
 	legacyregistry.RawMustRegister(holds)
+	if recorder != nil {
+		recorder.Holding(holds.Nodes)
+	}
 	return []registry.Plugin{{Name: gang.Name, New: gang.New(engine, holds)}}, nil
 }
 

@@ -8,6 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	resourcehelper "k8s.io/component-helpers/resource"
+
+	"github.com/kubectl-sched/kubectl-sched/internal/cluster/trim"
 )
 
 // Summary is a snapshot in a few numbers.
@@ -94,9 +96,8 @@ func Summarize(s *Snapshot) Summary {
 	}
 	ask := requests{}
 	for _, p := range s.Pods {
-		ended := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 		switch g := byNode[p.Spec.NodeName]; {
-		case ended:
+		case trim.Ended(p):
 		case p.Spec.NodeName == "":
 			sum.Pending++
 		case g != nil:

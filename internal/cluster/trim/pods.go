@@ -98,7 +98,12 @@ func filtered[T any](list []T, keep func(T) bool) []T {
 // Finished reports whether the pod has come to its end and something else made it:
 // then nobody counts it any more.
 func Finished(p *corev1.Pod) bool {
-	return (p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed) && controller(p) != ""
+	return Ended(p) && controller(p) != ""
+}
+
+// Ended reports whether the pod has come to its end: it takes nothing any more.
+func Ended(p *corev1.Pod) bool {
+	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
 
 func controller(o metav1.Object) types.UID {

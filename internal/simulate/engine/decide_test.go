@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ type choice struct {
 	node, room, victim string
 	best               []string
 	hashes             []string
+	order              []string
 }
 
 func (c *choice) See(hash string) { c.hashes = append(c.hashes, hash) }
@@ -25,6 +27,11 @@ func (*choice) Fail(*corev1.Pod) {}
 func (c *choice) Room() string { return c.room }
 
 func (c *choice) Evict(pod *corev1.Pod) bool { return pod.Name == c.victim }
+
+func (c *choice) Came(pod *corev1.Pod) (int, bool) {
+	i := slices.Index(c.order, pod.Name)
+	return i, i >= 0
+}
 
 func (c *choice) Place(_ *corev1.Pod, best []string) string {
 	c.best = best
@@ -92,6 +99,44 @@ func TestEqualVictims(t *testing.T) {
 	}
 	if one, other := evicted(nil, "x", "y"), evicted(nil, "y", "x"); one != other {
 		t.Errorf("evicted %s or %s, depending on who came first", one, other)
+	}
+}
+
+// Of equal pods that differ in size, how many must go can hang on the order in which
+// they came to the node, and so on which node room is made.
+func TestOrderOfEqualVictims(t *testing.T) {
+	t.Parallel()
+	for title, test := range map[string]struct {
+		started bool
+		order   []string
+		want    []string
+	}{
+		"the large one came last":     {true, []string{"small", "little", "large"}, []string{"large"}},
+		"the large one came first":    {true, []string{"large", "little", "small"}, []string{"little", "small"}},
+		"first, and none has started": {false, []string{"large", "little", "small"}, []string{"large"}},
+		"last, and none has started":  {false, []string{"small", "little", "large"}, []string{"little", "small"}},
+	} {
+		t.Run(title, func(t *testing.T) {
+			t.Parallel()
+			started := func(p *corev1.Pod) {
+				if !test.started {
+					p.Status.StartTime = nil
+				}
+			}
+			e := start(t, Options{Decider: &choice{order: test.order}}, node("a", "z", "4"),
+				pod("large", "2", on("a"), started), pod("small", "1", on("a"), started), pod("little", "1", on("a"), started), pod("high", "2", priority(9)))
+			if err := e.Attempt(t.Context(), name("high")); err != nil {
+				t.Fatal(err)
+			}
+			var evicted []string
+			for _, v := range e.Evictions() {
+				evicted = append(evicted, v.Victim.Name)
+			}
+			slices.Sort(evicted)
+			if diff := cmp.Diff(test.want, evicted); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
 }
 

@@ -20,7 +20,7 @@ type layout struct {
 	// unique are the keys of labels that tell nodes of a group apart, and onAll those
 	// that all nodes have.
 	unique, onAll map[string]bool
-	bare   bare
+	bare          bare
 	// empty is one node of each group, without pods.
 	empty []fwk.NodeInfo
 

@@ -99,8 +99,16 @@ func (p *completePreemption) moreImportant(a, b preemption.Victim) bool {
 		return first
 	}
 	one, other := a.Pods()[0].GetPod(), b.Pods()[0].GetPod()
-	if p.decider != nil && p.decider.Evict(one) != p.decider.Evict(other) {
-		return p.decider.Evict(other)
+	if p.decider != nil {
+		if p.decider.Evict(one) != p.decider.Evict(other) {
+			return p.decider.Evict(other)
+		}
+		first, known := p.decider.Came(one)
+		if second, both := p.decider.Came(other); known && both {
+			// Those that have not started it turns round: whichever is asked about first
+			// has the earlier present for its start.
+			return first < second != bothNew
+		}
 	}
 	return p.seed.of(key(one).String()) < p.seed.of(key(other).String())
 }

@@ -42,6 +42,7 @@ type follower struct {
 	// byName are the pods that were placed.
 	byName  map[string]*corev1.Pod
 	room    string
+	came    map[types.UID]int
 	victims map[types.NamespacedName]bool
 	found   []Difference
 	at      int
@@ -52,7 +53,10 @@ var _ engine.Decider = &follower{}
 // follow begins a cycle, at whose start the pods were placed: those whose object has no
 // node, in the scheduler's memory alone.
 func (f *follower) follow(c recording.Cycle, placed []*corev1.Pod) {
-	*f = follower{tries: c.Tries, names: map[types.UID]string{}, assumed: map[types.UID]bool{}, byName: map[string]*corev1.Pod{}}
+	*f = follower{tries: c.Tries, names: map[types.UID]string{}, assumed: map[types.UID]bool{}, byName: map[string]*corev1.Pod{}, came: map[types.UID]int{}}
+	for i, uid := range c.Order {
+		f.came[uid] = i
+	}
 	for _, pod := range placed {
 		f.assumed[pod.UID] = pod.Spec.NodeName == ""
 		f.byName[nameOf(pod).String()] = pod
@@ -77,6 +81,12 @@ func (f *follower) Room() string { return f.room }
 
 // Evict reports whether the pod was evicted.
 func (f *follower) Evict(pod *corev1.Pod) bool { return f.victims[nameOf(pod)] }
+
+// Came returns the place of the pod in the order that was recorded.
+func (f *follower) Came(pod *corev1.Pod) (int, bool) {
+	i, ok := f.came[pod.UID]
+	return i, ok
+}
 
 // Place returns the node that was recorded.
 func (f *follower) Place(pod *corev1.Pod, best []string) string {
@@ -165,6 +175,12 @@ func (f *follower) compare(c recording.Cycle, attempts []engine.Attempt, evictio
 	}
 	if !slices.Equal(recorded, evicted) && (c.Group == "" || !f.alike(recorded, evictions)) {
 		f.found = append(f.found, Difference{Pod: f.nameOf(c.Attempts[0].UID), What: "victims", Recorded: strings.Join(recorded, ", "), Simulated: strings.Join(evicted, ", ")})
+	}
+	switch {
+	case len(f.found) > 0 && len(c.Held) > 0:
+		return Result{Invalid: seatsHeld}
+	case len(f.found) > 0 && c.Lost:
+		return Result{Invalid: membersLost}
 	}
 	return Result{Differences: f.found}
 }

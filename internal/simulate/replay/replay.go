@@ -97,6 +97,16 @@ func (r *Replay) Step(ctx context.Context, c recording.Cycle) (Result, error) {
 	return result, nil
 }
 
+// seatsHeld is why a cycle is invalid in which the simulator would have used a node
+// where the scheduler holds seats, or went by scores of nodes that such seats took from
+// it.
+const seatsHeld = "seats are held, as the running scheduler's timers and failed binds have it"
+
+// membersLost is why a cycle is invalid in which members of a group were on a node that
+// is gone. They are in no snapshot and in no recording, and upstream trips over them
+// (framework/preemption, newDomainForWorkloadPreemption) or counts them.
+const membersLost = "members of a group are on a node that is lost"
+
 // interfered says why what the scheduler did in the cycle hung on something that is in
 // no recording; empty if it did not.
 func (r *Replay) interfered(c recording.Cycle) string {
@@ -109,11 +119,9 @@ func (r *Replay) interfered(c recording.Cycle) string {
 	case r.lostMember(c), has("PodGroupPostFilter plugins: not found"):
 		return "a member of the group was deleted while it was tried"
 	case has("from snapshot: nodeinfo not found"):
-		// Pods on a node that is lost are in no snapshot and in no recording, and upstream
-		// trips over those of a group (framework/preemption, newDomainForWorkloadPreemption).
-		return "members of a group are on a node that is lost"
+		return membersLost
 	case has("seats are held for gang"):
-		return "seats are held, as the running scheduler's timers and failed binds have it"
+		return seatsHeld
 	case c.Unsteady:
 		return "nominations changed while the pod was tried"
 	}

@@ -149,6 +149,25 @@ func TestNominatedInMemory(t *testing.T) {
 	}
 }
 
+// While seats are held for a gang, a node that the simulator would have taken may have
+// been one of those, and members on a node that is gone are in no recording. Where the
+// simulator takes the same node, neither made a difference.
+func TestUnseen(t *testing.T) {
+	t.Parallel()
+	for _, edit := range []func(*recording.Cycle){
+		func(c *recording.Cycle) { c.Held = []string{"big"} },
+		func(c *recording.Cycle) { c.Lost = true },
+	} {
+		for node, invalid := range map[string]bool{"big": false, "small": true} {
+			c := cycle(t, "1", recording.Attempt{Node: node})
+			edit(&c)
+			if r := step(t, c); r.Invalid != "" != invalid || len(r.Differences) > 0 {
+				t.Errorf("%s: invalid is %q, differences are %v", node, r.Invalid, r.Differences)
+			}
+		}
+	}
+}
+
 // What others did while pods were tried says nothing of the simulator.
 func TestMeanwhile(t *testing.T) {
 	t.Parallel()

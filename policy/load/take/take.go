@@ -98,7 +98,7 @@ func Into(r Request) (*Taken, error) {
 
 // comment says where a reader of the lines finds what they are for.
 func (r Request) comment() string {
-	if r.Catalog.Dir == "" {
+	if r.Catalog.Shipped() {
 		return fmt.Sprintf("\"kubectl sched catalog show %s\" says what this is for.", r.Entry.Name)
 	}
 	return fmt.Sprintf("What %s is for is said in %s.", r.Entry.Definition, r.Catalog.ImportPath)

@@ -117,6 +117,17 @@ func (h *Holds) Collect(to chan<- prometheus.Metric) {
 	h.outcomes.Collect(to)
 }
 
+// Nodes returns the names of the nodes on which seats are held, sorted.
+func (h *Holds) Nodes() []string {
+	nodes := map[string]bool{}
+	for _, held := range *h.active.Load() {
+		for node := range held.seats {
+			nodes[node] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(nodes))
+}
+
 // of returns the holds of the group.
 func (h *Holds) of(group types.NamespacedName) []*hold {
 	var holds []*hold

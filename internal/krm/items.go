@@ -1,4 +1,4 @@
-package cli
+package krm
 
 import (
 	"fmt"
@@ -16,31 +16,27 @@ import (
 	"github.com/kubectl-sched/kubectl-sched/compiler/emit"
 	"github.com/kubectl-sched/kubectl-sched/internal/workload"
 	"github.com/kubectl-sched/kubectl-sched/internal/workload/yamledit"
-	"github.com/kubectl-sched/kubectl-sched/policy"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 )
 
-// fnItems are the workloads among the items of a ResourceList.
-type fnItems struct {
+// items are the workloads among the items of a ResourceList.
+type items struct {
 	workloads []*workload.Workload
 	// index has the place of each workload among the items.
 	index []int
 	// origins says of each workload, by its Ref, what and where it is.
-	origins map[string]fnOrigin
+	origins map[string]origin
 }
 
-type fnOrigin struct {
+type origin struct {
 	ref  yaml.ResourceIdentifier
 	file framework.File
 }
 
 // readItems finds the workloads.
-func readItems(nodes []*yaml.RNode, placement *policy.Placement, namespace string) (*fnItems, diag.Findings) {
-	items := &fnItems{origins: map[string]fnOrigin{}}
-	kinds, findings := kindTable(placement)
-	if findings.HasErrors() {
-		return items, findings
-	}
+func readItems(nodes []*yaml.RNode, options workload.Options) (*items, diag.Findings) {
+	read := &items{origins: map[string]origin{}}
+	var findings diag.Findings
 	for i, node := range nodes {
 		file := fileOf(node)
 		text, err := node.MarshalJSON()
@@ -55,17 +51,17 @@ func readItems(nodes []*yaml.RNode, placement *policy.Placement, namespace strin
 			})
 			continue
 		}
-		w, fs, ok := workload.FromObject(object, workload.Options{Namespace: namespace, Kinds: kinds}, workload.Source{
+		w, fs, ok := workload.FromObject(object, options, workload.Source{
 			File: file.Path, Document: i, Locate: func(workload.Path) diag.Range { return diag.At(diag.Pos{File: file.Path}) },
 		})
 		findings = append(findings, fs...)
 		if !ok {
 			continue
 		}
-		items.workloads, items.index = append(items.workloads, w), append(items.index, i)
-		items.origins[w.Ref()] = fnOrigin{ref: identify(w), file: file}
+		read.workloads, read.index = append(read.workloads, w), append(read.index, i)
+		read.origins[w.Ref()] = origin{ref: identify(w), file: file}
 	}
-	return items, findings
+	return read, findings
 }
 
 // fileOf returns the file that an item came from, as its annotations say.
@@ -90,23 +86,23 @@ func identify(w *workload.Workload) yaml.ResourceIdentifier {
 
 // edit returns the items with what is written in them. Comments stay as kyaml
 // keeps them.
-func (items *fnItems) edit(nodes []*yaml.RNode, written []*workload.Written) ([]*yaml.RNode, error) {
+func (s *items) edit(nodes []*yaml.RNode, written []*workload.Written) ([]*yaml.RNode, error) {
 	edited := slices.Clone(nodes)
 	for i, w := range written {
 		if w == nil || len(w.Edits) == 0 {
 			continue
 		}
-		at := items.index[i]
+		at := s.index[i]
 		text, err := nodes[at].String()
 		if err != nil {
 			return nil, err
 		}
 		after, err := yamledit.Apply([]byte(text), 0, w.Edits)
 		if err != nil {
-			return nil, fmt.Errorf("write the placement of %s: %w", items.workloads[i].Ref(), err)
+			return nil, fmt.Errorf("write the placement of %s: %w", s.workloads[i].Ref(), err)
 		}
 		if edited[at], err = yaml.Parse(string(after)); err != nil {
-			return nil, fmt.Errorf("write the placement of %s: %w", items.workloads[i].Ref(), err)
+			return nil, fmt.Errorf("write the placement of %s: %w", s.workloads[i].Ref(), err)
 		}
 	}
 	return edited, nil
@@ -141,19 +137,19 @@ func withObjects(nodes []*yaml.RNode, plan *compiler.Plan) ([]*yaml.RNode, error
 }
 
 // addResults puts the findings into the list as results. It returns them as the
-// error if any is one. Items may be nil.
-func addResults(list *framework.ResourceList, findings diag.Findings, items *fnItems) error {
+// error if any is one. What was read may be nil.
+func addResults(list *framework.ResourceList, findings diag.Findings, read *items) error {
 	for _, f := range findings {
 		result := &framework.Result{Message: f.String(), Severity: severities[f.Severity], Tags: map[string]string{"rule": f.Rule}}
 		if f.Range.Start.IsValid() {
 			result.File = &framework.File{Path: f.Range.Start.File}
 			result.Tags["position"] = f.Range.Start.String()
 		}
-		if items != nil {
-			if origin, ok := items.origins[f.Subject]; ok {
-				result.ResourceRef = &origin.ref
-				if origin.file.Path != "" {
-					result.File = &origin.file
+		if read != nil {
+			if from, ok := read.origins[f.Subject]; ok {
+				result.ResourceRef = &from.ref
+				if from.file.Path != "" {
+					result.File = &from.file
 				}
 			}
 		}

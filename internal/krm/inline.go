@@ -1,4 +1,4 @@
-package cli
+package krm
 
 import (
 	"os"

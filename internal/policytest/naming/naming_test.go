@@ -1,10 +1,10 @@
-package policytest
+package naming_test
 
 import (
 	"strings"
 	"testing"
 
-	"github.com/kubectl-sched/kubectl-sched/internal/simulate"
+	"github.com/kubectl-sched/kubectl-sched/internal/policytest/naming"
 )
 
 // FuzzNames holds that a name finds only what it names, and that every workload is
@@ -15,12 +15,20 @@ func FuzzNames(f *testing.F) {
 	f.Add("shop/deployment/web", "Deployment", "other", "web")
 	f.Add("a/b/c/d", "", "", "")
 	f.Fuzz(func(t *testing.T, said, kind, namespace, name string) {
-		n := names{workloads: []simulate.Ref{
+		workloads := []naming.Workload{
 			{Kind: kind, Namespace: namespace, Name: name},
 			{Kind: "Deployment", Namespace: "shop", Name: "web"},
-		}}
-		for _, ref := range n.workload(said) {
-			full := strings.ToLower(ref.Namespace + "/" + ref.Kind + "/" + ref.Name)
+		}
+		find := func(said string) (found []naming.Workload) {
+			for _, w := range workloads {
+				if w.Is(said) {
+					found = append(found, w)
+				}
+			}
+			return found
+		}
+		for _, w := range find(said) {
+			full := strings.ToLower(w.Namespace + "/" + w.Kind + "/" + w.Name)
 			if full != strings.ToLower(said) && !strings.HasSuffix(full, "/"+strings.ToLower(said)) {
 				t.Errorf("%q finds %s", said, full)
 			}
@@ -28,10 +36,10 @@ func FuzzNames(f *testing.F) {
 		if strings.ContainsAny(name+kind+namespace, "/") {
 			return // no name of Kubernetes has one
 		}
-		for i, known := range n.known() {
-			found := n.workload(known)
-			if len(found) == 0 || found[0] != n.workloads[i] && len(found) == 1 {
-				t.Errorf("%q is suggested for %s and finds %v", known, n.workloads[i], found)
+		for i, short := range naming.Shortest(workloads) {
+			found := find(short)
+			if len(found) == 0 || found[0] != workloads[i] && len(found) == 1 {
+				t.Errorf("%q is suggested for %s and finds %v", short, workloads[i], found)
 			}
 		}
 	})

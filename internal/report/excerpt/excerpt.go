@@ -1,4 +1,8 @@
-package report
+// Package excerpt shows a place in a text: the line, and carets under what is meant. It
+// lets nothing of a stranger's text through that would move the cursor.
+//
+// It must not know what is found there.
+package excerpt
 
 import (
 	"strings"
@@ -11,10 +15,10 @@ import (
 // tabWidth is how many columns a tab takes in an excerpt.
 const tabWidth = 4
 
-// excerpt returns the first line of the range and a line of carets under the
+// Of returns the first line of the range and a line of carets under the
 // marked part, cut to width columns around the mark. It is not ok if the text
 // has no such line.
-func excerpt(source *diag.Text, r diag.Range, width int) (line, marks string, ok bool) {
+func Of(source *diag.Text, r diag.Range, width int) (line, marks string, ok bool) {
 	raw, ok := source.Line(r.Start.Line)
 	if !ok || strings.TrimSpace(raw) == "" {
 		return "", "", false
@@ -97,8 +101,8 @@ func visible(r rune) rune {
 	return '\uFFFD'
 }
 
-// printable is visible for a whole message; line ends become spaces.
-func printable(s string) string {
+// Printable is the same for a whole message; line ends become spaces.
+func Printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' {
 			return ' '

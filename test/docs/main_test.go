@@ -1,0 +1,78 @@
+package docs
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/kubectl-sched/kubectl-sched/cmd/kubectl-sched/cli"
+	"github.com/kubectl-sched/kubectl-sched/internal/sandbox"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"kubectl": kubectl, "kubectl-sched": plugin})
+}
+
+// release is what the plugin of the pages is built as: a released one, which knows the
+// image of its scheduler.
+var release = cli.Release{Version: "v1.2.3"}
+
+func plugin() { os.Exit(cli.Main(os.Args[1:], cli.Standard(), release)) }
+
+// kubectl is the kubectl that the sandbox brings, with the plugin on its PATH. For the
+// plugin alone, which most pages are content with, no sandbox has to be there.
+func kubectl() {
+	name, args := "kubectl-sched", os.Args
+	if len(args) > 1 && args[1] == "sched" {
+		args = args[1:]
+	} else {
+		name = "kubectl"
+	}
+	if err := become(name, args); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func become(name string, args []string) (err error) {
+	var path string
+	if name == "kubectl" {
+		path, err = sandbox.Binary(context.Background())
+	} else {
+		path, err = exec.LookPath(name)
+	}
+	if err != nil {
+		return err
+	}
+	return syscall.Exec(path, append([]string{name}, args[1:]...), os.Environ())
+}
+
+// shell runs a script in a folder, as in a terminal of 80 columns, and returns what it
+// says and the exit code.
+func shell(t *testing.T, dir, kubeconfig, script string) (said string, code int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	c := exec.CommandContext(ctx, "bash", "-c", script)
+	c.Dir = dir
+	c.Env = append(os.Environ(), "COLUMNS=80", "HOME="+dir, "KUBECONFIG="+kubeconfig,
+		"GIT_CONFIG_GLOBAL="+dir+"/.gitconfig", "GIT_CONFIG_SYSTEM=/dev/null", "GIT_AUTHOR_NAME=you", "GIT_AUTHOR_EMAIL=you@example.com", "GIT_COMMITTER_NAME=you", "GIT_COMMITTER_EMAIL=you@example.com")
+	var out bytes.Buffer
+	c.Stdout, c.Stderr = &out, &out
+	var failed *exec.ExitError
+	switch err := c.Run(); {
+	case errors.As(err, &failed):
+		return out.String(), failed.ExitCode()
+	case err != nil:
+		t.Fatal(err)
+	}
+	return out.String(), 0
+}
