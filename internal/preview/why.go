@@ -94,7 +94,7 @@ func Explain(ctx context.Context, r Request, namespace, name string, pools Pools
 	defer world.Close()
 	pod, ok := world.Pod(namespace, name)
 	if !ok {
-		return nil, fmt.Errorf("there is no pod %q in namespace %q%s", name, namespace, alikePods(r.Snapshot, namespace, name))
+		return nil, missingPod(r.Snapshot, namespace, name)
 	}
 	x := explainer{request: r, world: world, pools: pools, profiles: known.profiles}
 	explain := x.waiting
@@ -124,6 +124,14 @@ func ExplainWithoutPods(ctx context.Context, r Request, w simulate.Workload) (*E
 		e.Notes = append(e.Notes, fmt.Sprintf("the scheduler only places pods that there are; whether a quota or an admission webhook refuses these stands in the events of namespace %s", w.Namespace))
 	}
 	return e, nil
+}
+
+// missingPod says why there is no such pod to the scheduler.
+func missingPod(s *snapshot.Snapshot, namespace, name string) error {
+	if slices.ContainsFunc(s.Pods, func(p *corev1.Pod) bool { return p.Namespace == namespace && p.Name == name }) {
+		return fmt.Errorf("pod %q in namespace %q has ended: it takes no room, and no scheduler looks at it any more", name, namespace)
+	}
+	return fmt.Errorf("there is no pod %q in namespace %q%s", name, namespace, alikePods(s, namespace, name))
 }
 
 // alikePods names pods of other namespaces that are called so.

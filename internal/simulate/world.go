@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-sched/kubectl-sched/internal/cluster/snapshot"
+	"github.com/kubectl-sched/kubectl-sched/internal/cluster/trim"
 	"github.com/kubectl-sched/kubectl-sched/internal/simulate/engine"
 	"github.com/kubectl-sched/kubectl-sched/internal/simulate/store"
 )
@@ -148,7 +149,9 @@ func (w *World) load(s *snapshot.Snapshot) error {
 	putAll(&p, s.PodGroups)
 	putAll(&p, s.CRDPodGroups)
 	w.loadOwners(s)
-	for _, pod := range s.Pods {
+	// The scheduler is told of no pod that has ended: its node has the room again.
+	pods := slices.DeleteFunc(inOrder(s.Pods), trim.Ended)
+	for _, pod := range pods {
 		w.before[keyOf(pod)] = pod
 		w.pods[keyOf(pod)] = w.ownerOf(pod)
 		if o := w.ownerOf(pod); o != nil {
@@ -156,7 +159,7 @@ func (w *World) load(s *snapshot.Snapshot) error {
 		}
 	}
 	for _, placed := range []bool{true, false} {
-		for _, pod := range inOrder(s.Pods) {
+		for _, pod := range pods {
 			if (pod.Spec.NodeName != "") == placed {
 				copied := *pod
 				if !placed && p.err == nil {
