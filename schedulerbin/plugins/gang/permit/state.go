@@ -175,6 +175,10 @@ type after struct {
 	activate map[string]*corev1.Pod
 	allow    []types.NamespacedName
 	reject   map[types.NamespacedName]string // with the reason
+	// gone is a member that is deleted; "" for none. The scheduler rejects it itself,
+	// and two who reject one pod at a time write to the same field of upstream's
+	// (framework/runtime, waitingPod.stopWithStatus).
+	gone types.UID
 }
 
 // wake has the pods tried.
@@ -201,7 +205,7 @@ func (s *State) do(a after) {
 		// which would lock the map twice.
 		s.handle.IterateOverWaitingPods(func(waiting fwk.WaitingPod) {
 			gang, ok := gangOf(waiting.GetPod())
-			if !ok || !waitsForGang(waiting) {
+			if !ok || waiting.GetPod().UID == a.gone || !waitsForGang(waiting) {
 				return
 			}
 			if complete.Has(gang) {

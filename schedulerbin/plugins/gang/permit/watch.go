@@ -49,7 +49,7 @@ func (s *State) podChanged(old, pod *corev1.Pod) {
 	switch {
 	case pod.DeletionTimestamp != nil:
 		if !same || old.DeletionTimestamp == nil {
-			s.lost(name, pod)
+			s.lost(name, pod, after{})
 		}
 	case pod.Spec.NodeName != "":
 		s.mu.Lock()
@@ -67,7 +67,7 @@ func (s *State) podGone(pod *corev1.Pod) {
 	if !ok {
 		return
 	}
-	s.lost(name, pod)
+	s.lost(name, pod, after{gone: pod.UID})
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if g := s.gangs[name]; g != nil {
@@ -75,10 +75,9 @@ func (s *State) podGone(pod *corev1.Pod) {
 	}
 }
 
-// lost notes that a member counts no more. One that waits at Permit is rejected by
-// the scheduler itself, and its Unreserve comes to the same.
-func (s *State) lost(name types.NamespacedName, pod *corev1.Pod) {
-	var a after
+// lost notes that a member counts no more, and does a. One that waits at Permit and is
+// deleted is rejected by the scheduler itself, and its Unreserve comes to the same.
+func (s *State) lost(name types.NamespacedName, pod *corev1.Pod, a after) {
 	s.mu.Lock()
 	if g := s.gangs[name]; g != nil {
 		if g.refused != nil { // the others are another gang
