@@ -150,23 +150,21 @@ func run(ctx context.Context, args []string) (err error) {
 		},
 	}
 	rows = append(rows, snapshotRows(dir, plugin)...)
-	if len(args) == 0 || slices.ContainsFunc(args, func(word string) bool { return strings.HasPrefix(lintName, word) }) {
+	if asked(args, lintName) {
 		lints, err := lintRows(dir, plugin, self)
 		if err != nil {
 			return err
 		}
 		rows = append(rows, lints...)
 	}
-	if len(args) == 0 || slices.ContainsFunc(args, func(word string) bool {
-		return strings.HasPrefix(importName, word) || strings.HasPrefix(word, importName)
-	}) {
+	if asked(args, importName) {
 		imports, err := importRows(dir, plugin, self)
 		if err != nil {
 			return err
 		}
 		rows = append(rows, imports...)
 	}
-	if len(args) == 0 || slices.ContainsFunc(args, func(word string) bool { return strings.HasPrefix(reviewName, word) }) {
+	if asked(args, reviewName) {
 		reviews, err := reviewRows(ctx, dir, plugin)
 		if err != nil {
 			return err
@@ -178,12 +176,17 @@ func run(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	rows = append(rows, tests...)
-	if len(args) == 0 || slices.ContainsFunc(args, func(word string) bool { return strings.HasPrefix(simulateName, word) }) {
+	if asked(args, simulateName) {
 		simulations, err := simulateRows(dir, plugin)
 		if err != nil {
 			return err
 		}
 		rows = append(rows, simulations...)
+	}
+	for _, word := range args {
+		if word != costName && len(gangLoads([]string{word})) == 0 && !slices.ContainsFunc(rows, func(r row) bool { return strings.HasPrefix(r.name, word) }) {
+			return fmt.Errorf("no row begins with %q; without arguments all are measured", word)
+		}
 	}
 	rows = slices.DeleteFunc(rows, func(r row) bool {
 		return len(args) > 0 && !slices.ContainsFunc(args, func(word string) bool { return strings.HasPrefix(r.name, word) })
@@ -198,4 +201,12 @@ func run(ctx context.Context, args []string) (err error) {
 		err = errors.Join(err, measureGangs(ctx, gangs, dir, sandbox, scheduler, os.Stdout))
 	}
 	return err
+}
+
+// asked reports whether rows whose names begin with group are wanted: those that begin
+// with one of args, or all.
+func asked(args []string, group string) bool {
+	return len(args) == 0 || slices.ContainsFunc(args, func(word string) bool {
+		return strings.HasPrefix(group, word) || strings.HasPrefix(word, group)
+	})
 }
