@@ -19,6 +19,9 @@ func (r *Result) AllAssumptions() []string {
 	for _, name := range r.Unknown {
 		lines = append(lines, fmt.Sprintf("the configuration of scheduler %s is not known: it is taken to be upstream's default", name))
 	}
+	for _, name := range r.OneByOne {
+		lines = append(lines, fmt.Sprintf("profile %s places gangs member by member (mode permit): here they are placed as pod groups, whole or not at all, which can make room by preemption and wait for no turn", name))
+	}
 	for _, m := range r.Request.Snapshot.Missing {
 		lines = append(lines, fmt.Sprintf("%s could not be read and are taken to be none", m.Resource))
 	}

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/kubectl-sched/kubectl-sched/internal/simulate"
+	"github.com/kubectl-sched/kubectl-sched/internal/simulate/engine"
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/args"
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/gangkey"
 )
@@ -112,18 +113,24 @@ func whyMember(p simulate.Pod) string {
 // gangTimeout is the timeout that the profile has for gangs.
 func (x *explainer) gangTimeout(scheduler string) time.Duration {
 	for _, p := range x.profiles {
-		if p.SchedulerName != scheduler {
-			continue
-		}
-		for _, c := range p.PluginConfig {
-			if raw, ok := c.Args.(*runtime.Unknown); ok && c.Name == args.Gang {
-				if gang, err := args.FromObject[*args.GangArgs](args.Gang, raw); err == nil {
-					return gang.Timeout.Duration
-				}
-			}
+		if gang := gangArgs(p); p.SchedulerName == scheduler && gang != nil {
+			return gang.Timeout.Duration
 		}
 	}
 	return 0
+}
+
+// gangArgs returns what the profile says of gangs; nil if it says nothing that can be
+// read.
+func gangArgs(p engine.Profile) *args.GangArgs {
+	for _, c := range p.PluginConfig {
+		if raw, ok := c.Args.(*runtime.Unknown); ok && c.Name == args.Gang {
+			if gang, err := args.FromObject[*args.GangArgs](args.Gang, raw); err == nil {
+				return gang
+			}
+		}
+	}
+	return nil
 }
 
 // missing says why a gang has fewer members than it needs.

@@ -12,6 +12,7 @@ import (
 	"github.com/kubectl-sched/kubectl-sched/internal/simulate/engine"
 	"github.com/kubectl-sched/kubectl-sched/internal/workload"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
+	"github.com/kubectl-sched/kubectl-sched/schedulerbin/args"
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/registry"
 )
 
@@ -48,6 +49,9 @@ type Result struct {
 	Unknown []string
 	// Extenders are those of the schedulers' configurations, by URL.
 	Extenders []string
+	// OneByOne are the profiles whose gangs the running scheduler places member by
+	// member, by their scheduler names.
+	OneByOne []string
 }
 
 // Run simulates the request. The result has what is known also where the error is
@@ -75,7 +79,7 @@ func Run(ctx context.Context, r Request) (*Result, diag.Findings, error) {
 	if err = world.Take(ctx, steps...); err == nil {
 		err = world.Grow(ctx, r.Pools)
 	}
-	return &Result{Outcome: world.Outcome(), Request: r, Unknown: known.unknown, Extenders: known.urls()}, findings, err
+	return &Result{Outcome: world.Outcome(), Request: r, Unknown: known.unknown, Extenders: known.urls(), OneByOne: known.oneByOne()}, findings, err
 }
 
 // newWorld returns the snapshot's world with the profiles that its schedulers serve
@@ -167,4 +171,15 @@ func (k *configurations) urls() []string {
 		urls = append(urls, e.URLPrefix)
 	}
 	return urls
+}
+
+// oneByOne are the profiles that place gangs member by member.
+func (k *configurations) oneByOne() []string {
+	var names []string
+	for _, p := range k.profiles {
+		if gang := gangArgs(p); gang != nil && gang.Mode == args.ModePermit {
+			names = append(names, p.SchedulerName)
+		}
+	}
+	return names
 }
