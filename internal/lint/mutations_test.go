@@ -93,7 +93,10 @@ func (m mutation) chart(t *testing.T) string {
 		return filepath.Join(charts, m.Chart)
 	}
 	for _, namespace := range []struct{ prefix, chart string }{
-		{"weft", "weft"}, {"harbourgate/", "harbourgate"}, {"kube-system/", "blockvol"}, {"observability/", "promstack"},
+		{"weft", "weft"},
+		{"harbourgate/", "harbourgate"},
+		{"kube-system/", "blockvol"},
+		{"observability/", "promstack"},
 		{"scheduling/", "../../internal/lint/testdata/second-scheduler"},
 	} {
 		if strings.Contains(m.Object, " "+namespace.prefix) {

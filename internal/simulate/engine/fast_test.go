@@ -169,8 +169,9 @@ func give(p *corev1.Pod, feature int, app string) {
 // looking at every node for every pod.
 func TestFastIsExhaustive(t *testing.T) {
 	t.Parallel()
-	fastPods := 0
+	fastPods, cases := 0, 0
 	rapid.Check(t, func(r *rapid.T) {
+		cases++
 		objects, profiles := drawCluster(r), drawDefaults(r, stock(t))
 		run := func(exhaustive bool) ([]Attempt, []string) {
 			e := start(t, Options{Profiles: profiles, Seed: 3, Exhaustive: exhaustive}, objects()...)
@@ -194,8 +195,8 @@ func TestFastIsExhaustive(t *testing.T) {
 			r.Fatal(diff)
 		}
 	})
-	if fastPods < 100 {
-		t.Errorf("only %d pods were placed from memory", fastPods)
+	if fastPods < cases {
+		t.Errorf("only %d pods were placed from memory in %d cases", fastPods, cases)
 	}
 }
 
