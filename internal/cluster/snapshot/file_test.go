@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // file makes a file of records: pairs of a kind's number and the bytes.
@@ -83,6 +85,27 @@ func TestDamagedFiles(t *testing.T) {
 	}
 }
 
+// What may stand in JSON may stand in a snapshot that people read, and comes back.
+func TestTextOfControls(t *testing.T) {
+	t.Parallel()
+	want := "a\u007fb\u0080c\u0085d\u009fe\ufefff\uffffg\u2028h\U0001f600i"
+	s := &Snapshot{Pods: []*corev1.Pod{{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Annotations: map[string]string{"gates.kubectl-sched.github.io/x": want}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: want}}},
+	}}}
+	var b bytes.Buffer
+	if err := WriteYAML(&b, s); err != nil {
+		t.Fatal(err)
+	}
+	read, err := Read(&b, ReadOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := read.Pods[0].Spec.Containers[0].Image; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestTextHasALimit(t *testing.T) {
 	t.Parallel()
 	_, err := Read(strings.NewReader(strings.Repeat("# comment\n", 300_000)), ReadOptions{Limits: Limits{Text: 2 << 20}})
@@ -119,6 +142,7 @@ func FuzzRecords(f *testing.F) {
 	f.Add(4, []byte("\x0a\x03\x0a\x01a"))
 	f.Add(32, []byte("\x0a\x03\x0a\x01a"))
 	f.Add(26, []byte(`{"apiVersion":"a/v1","kind":"b","metadata":{"name":"c"}}`))
+	f.Add(20, []byte("\n\x03\n\x01\x7f"))
 	f.Add(1, []byte(`{"taken":"2026-08-01T10:00:00Z"}`))
 	f.Fuzz(func(t *testing.T, number int, data []byte) {
 		if number < 0 {
