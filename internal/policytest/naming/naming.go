@@ -14,9 +14,13 @@ func (w Workload) Is(said string) bool {
 	parts := strings.Split(said, "/")
 	last := len(parts) - 1
 	return len(parts) <= 3 && parts[last] == w.Name &&
-		(last < 1 || strings.EqualFold(parts[last-1], w.Kind)) &&
+		(last < 1 || spoken(parts[last-1]) == spoken(w.Kind)) &&
 		(last < 2 || parts[last-2] == w.Namespace)
 }
+
+// spoken is a kind as people write it. Folding case is something else: there are
+// letters that are not equal to their own lower case by it.
+func spoken(kind string) string { return strings.ToLower(kind) }
 
 // Shortest returns a name of each workload that is as long as it must be to be of that
 // one alone.
@@ -25,7 +29,7 @@ func Shortest(workloads []Workload) []string {
 	for i, w := range workloads {
 		short := w.Name
 		if !only(workloads, short) {
-			short = strings.ToLower(w.Kind) + "/" + w.Name
+			short = spoken(w.Kind) + "/" + w.Name
 		}
 		if !only(workloads, short) {
 			short = w.Namespace + "/" + short

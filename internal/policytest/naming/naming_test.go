@@ -14,6 +14,7 @@ func FuzzNames(f *testing.F) {
 	f.Add("deployment/web", "StatefulSet", "shop", "web")
 	f.Add("shop/deployment/web", "Deployment", "other", "web")
 	f.Add("a/b/c/d", "", "", "")
+	f.Add("x", "\u0130tefulSet", "shop", "web")
 	f.Fuzz(func(t *testing.T, said, kind, namespace, name string) {
 		workloads := []naming.Workload{
 			{Kind: kind, Namespace: namespace, Name: name},
