@@ -18,7 +18,12 @@ for dir in $(grep -rlE '^func Fuzz[A-Z]\w*\(' --include='*_test.go' . | xargs -n
 	go test -c "${counters[@]}" -o "$work/fuzz.test" "$dir"
 	for name in $(grep -hoE '^func Fuzz[A-Z]\w*' "$dir"/*_test.go | cut -d' ' -f2); do
 		echo "-- $dir $name"
-		(cd "$dir" && "$work/fuzz.test" -test.run '^$' -test.fuzz "^$name\$" -test.fuzztime "$time" -test.fuzzminimizetime 5x \
-			-test.fuzzcachedir "$corpus/$(go list .)")
+		if ! (cd "$dir" && "$work/fuzz.test" -test.run '^$' -test.fuzz "^$name\$" -test.fuzztime "$time" -test.fuzzminimizetime 5x \
+			-test.fuzzcachedir "$corpus/$(go list .)") 2>&1 | tee "$work/log"; then
+			# The end of the time itself can come out as an error (golang/go#75804, mended in
+			# Go 1.27): that alone, with no input that failed.
+			[[ $(grep -A 2 -- '^--- FAIL' "$work/log" | tail -n +2 | tr -d ' \n') == contextdeadlineexceededFAIL ]]
+			echo "the time was over; no input failed"
+		fi
 	done
 done
