@@ -31,7 +31,7 @@ func (w *World) GangOf(pod *corev1.Pod) (Gang, bool) {
 	if !ok {
 		return Gang{}, false
 	}
-	of := groupName(stored)
+	of := podgroup.NameOf(stored)
 	if of == "" {
 		return Gang{}, false
 	}
@@ -40,25 +40,17 @@ func (w *World) GangOf(pod *corev1.Pod) (Gang, bool) {
 		if gang := group.Spec.SchedulingPolicy.Gang; gang != nil {
 			g.Min = gang.MinCount
 		}
-		if said, err := time.ParseDuration(group.Annotations[podgroup.TimeoutAnnotation]); err == nil {
-			g.Timeout = said
+		if own, ok := podgroup.OwnTimeout(group); ok {
+			g.Timeout = own
 		}
 	}
 	for name := range w.pods {
-		if member, ok := w.engine.Pod(name); ok && name.Namespace == pod.Namespace && groupName(member) == of {
+		if member, ok := w.engine.Pod(name); ok && name.Namespace == pod.Namespace && podgroup.NameOf(member) == of {
 			g.Members = append(g.Members, member)
 		}
 	}
 	slices.SortFunc(g.Members, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 	return g, true
-}
-
-// groupName is the name of the PodGroup that the scheduler has the pod in, or empty.
-func groupName(pod *corev1.Pod) string {
-	if g := pod.Spec.SchedulingGroup; g != nil && g.PodGroupName != nil {
-		return *g.PodGroupName
-	}
-	return ""
 }
 
 // Wanted is how many pods the workload that the pod belongs to is to have, and false

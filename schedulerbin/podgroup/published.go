@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -22,6 +23,37 @@ const (
 	// gives the gang, as a Go duration.
 	TimeoutAnnotation = "kubectl-sched.github.io/gang-timeout"
 )
+
+// ReasonPriority is why members are held back whose group's priority is not known to the
+// scheduler yet.
+const ReasonPriority = "waiting for the priority of the gang to be known to the scheduler"
+
+// HeldBack returns why the member pod of a virtual group must not be tried yet; empty
+// where it may be.
+func HeldBack(group *schedulingv1beta1.PodGroup, pod *corev1.Pod) string {
+	switch hold := group.Annotations[HoldAnnotation]; {
+	case hold != "":
+		return hold
+	case group.Spec.Priority == nil || *group.Spec.Priority != gangkey.Priority(pod):
+		return ReasonPriority
+	}
+	return ""
+}
+
+// OwnTimeout returns the time that the PodGroup object of a virtual group gives the
+// gang; false where it gives none.
+func OwnTimeout(group *schedulingv1beta1.PodGroup) (time.Duration, bool) {
+	own, err := time.ParseDuration(group.Annotations[TimeoutAnnotation])
+	return own, err == nil && own > 0
+}
+
+// NameOf returns the name of the PodGroup that the pod is a member of; empty for none.
+func NameOf(pod *corev1.Pod) string {
+	if group := pod.Spec.SchedulingGroup; group != nil && group.PodGroupName != nil {
+		return *group.PodGroupName
+	}
+	return ""
+}
 
 // IsVirtual reports whether a PodGroup of that name exists in this process alone.
 func IsVirtual(name string) bool { return strings.Contains(name, ":") }

@@ -54,6 +54,7 @@ var layers = []string{
 	"internal/cluster/facts",
 	"schedulerbin/contain",
 	"schedulerbin/podgroup",
+	"schedulerbin/room",
 	"schedulerbin/plugins/gang",
 	"schedulerbin/plugins/cachelocality",
 	"schedulerbin/plugins/gpumemory",

@@ -84,7 +84,7 @@ func sourceOf(group *schedulingv1beta1.PodGroup) (*unstructured.Unstructured, bo
 	if gang := group.Spec.SchedulingPolicy.Gang; gang != nil {
 		spec["minMember"] = int64(gang.MinCount)
 	}
-	if timeout, err := time.ParseDuration(group.Annotations[podgroup.TimeoutAnnotation]); err == nil {
+	if timeout, ok := podgroup.OwnTimeout(group); ok {
 		spec["scheduleTimeoutSeconds"] = int64(timeout / time.Second)
 	}
 	return &unstructured.Unstructured{Object: map[string]any{

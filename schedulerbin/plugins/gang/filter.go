@@ -9,6 +9,7 @@ import (
 
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/gangkey"
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/podgroup"
+	"github.com/kubectl-sched/kubectl-sched/schedulerbin/room"
 )
 
 // againstKey is where PreFilter leaves the holds for Filter.
@@ -41,8 +42,7 @@ func (p *Plugin) PreFilter(_ context.Context, state fwk.CycleState, pod *corev1.
 func (p *Plugin) PreFilterExtensions() fwk.PreFilterExtensions { return nil }
 
 // Filter keeps pod off a node where it would not fit beside the members whose seats
-// are held there. As for nominated pods, the profile's plugins say what fits: the
-// members are put on a copy of the node.
+// are held there.
 func (p *Plugin) Filter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, node fwk.NodeInfo) *fwk.Status {
 	data, err := state.Read(againstKey)
 	if err != nil {
@@ -57,7 +57,7 @@ func (p *Plugin) Filter(ctx context.Context, state fwk.CycleState, pod *corev1.P
 		if len(seats) == 0 {
 			continue
 		}
-		fits, err := p.fitsBeside(ctx, state, pod, node, seats)
+		fits, err := room.FitsBeside(ctx, p.handle, Name, state, pod, node, seats)
 		if err != nil {
 			return fwk.AsStatus(err)
 		}
@@ -67,23 +67,4 @@ func (p *Plugin) Filter(ctx context.Context, state fwk.CycleState, pod *corev1.P
 		}
 	}
 	return nil
-}
-
-// fitsBeside reports whether pod fits on the node once the seats are taken.
-func (p *Plugin) fitsBeside(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, node fwk.NodeInfo, seats []fwk.PodInfo) (bool, error) {
-	node, state = node.Snapshot(), state.Clone()
-	skip := state.GetSkipFilterPlugins().Clone()
-	skip.Insert(Name)
-	state.SetSkipFilterPlugins(skip)
-	for _, seat := range seats {
-		node.AddPodInfo(seat)
-		if status := p.handle.RunPreFilterExtensionAddPod(ctx, state, pod, seat, node); !status.IsSuccess() {
-			return false, status.AsError()
-		}
-	}
-	status := p.handle.RunFilterPlugins(ctx, state, pod, node)
-	if !status.IsSuccess() && !status.IsRejected() {
-		return false, status.AsError()
-	}
-	return status.IsSuccess(), nil
 }

@@ -44,10 +44,6 @@ import (
 // Name is the plugin's name in a KubeSchedulerConfiguration.
 const Name = args.Gang
 
-// ReasonPriority is why members are held back whose group's priority is not known
-// to the scheduler yet.
-const ReasonPriority = "waiting for the priority of the gang to be known to the scheduler"
-
 // Groups is told what the plugin sees of gangs.
 type Groups interface {
 	// Configure says what the profile called schedulerName does with its gangs.
@@ -122,7 +118,7 @@ func (p *Plugin) Name() string { return Name }
 // PreEnqueue holds back a member of a virtual group that cannot be tried yet. Such
 // a wait is no reason for an autoscaler to act, and is not marked as one.
 func (p *Plugin) PreEnqueue(_ context.Context, pod *corev1.Pod) *fwk.Status {
-	name := groupOf(pod)
+	name := podgroup.NameOf(pod)
 	if !podgroup.IsVirtual(name) {
 		return nil
 	}
@@ -130,11 +126,8 @@ func (p *Plugin) PreEnqueue(_ context.Context, pod *corev1.Pod) *fwk.Status {
 	if err != nil {
 		return nil // GangScheduling holds it until there is one
 	}
-	if hold := group.Annotations[podgroup.HoldAnnotation]; hold != "" {
-		return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, hold)
-	}
-	if group.Spec.Priority == nil || *group.Spec.Priority != gangkey.Priority(pod) {
-		return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, ReasonPriority)
+	if why := podgroup.HeldBack(group, pod); why != "" {
+		return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, why)
 	}
 	return nil
 }
@@ -170,7 +163,7 @@ func wakesMember(_ klog.Logger, pod *corev1.Pod, _, changed any) (fwk.QueueingHi
 	if !ok {
 		return fwk.Queue, fmt.Errorf("event of a pod group holds a %T", changed)
 	}
-	if group.Namespace == pod.Namespace && group.Name == groupOf(pod) {
+	if group.Namespace == pod.Namespace && group.Name == podgroup.NameOf(pod) {
 		return fwk.Queue, nil
 	}
 	return fwk.QueueSkip, nil
@@ -187,7 +180,7 @@ func (p placed) Clone() fwk.StateData { return p }
 // Reserve counts a member that a trial of its group has placed, and gives up what
 // was held for a gang that is placed for good.
 func (p *Plugin) Reserve(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, _ string) *fwk.Status {
-	if groupOf(pod) == "" {
+	if podgroup.NameOf(pod) == "" {
 		return nil
 	}
 	if !state.IsPodGroupSchedulingCycle() {
@@ -202,7 +195,7 @@ func (p *Plugin) Reserve(ctx context.Context, state fwk.CycleState, pod *corev1.
 		}
 	}
 	cycle.Write(placedKey, count)
-	p.groups.Tried(pod.Namespace, groupOf(pod), cycle, int(count))
+	p.groups.Tried(pod.Namespace, podgroup.NameOf(pod), cycle, int(count))
 	return nil
 }
 
@@ -210,7 +203,7 @@ func (p *Plugin) Reserve(ctx context.Context, state fwk.CycleState, pod *corev1.
 // preempted or failed at its bind. Where siblings are bound already, it keeps the
 // member's seat for the retry. It may run for a pod whose Reserve did not.
 func (p *Plugin) Unreserve(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, node string) {
-	if groupOf(pod) == "" || state.IsPodGroupSchedulingCycle() {
+	if podgroup.NameOf(pod) == "" || state.IsPodGroupSchedulingCycle() {
 		return // a trial has nobody waiting
 	}
 	p.stopTimer(pod.UID)
@@ -221,7 +214,7 @@ func (p *Plugin) Unreserve(ctx context.Context, state fwk.CycleState, pod *corev
 // Permit starts the gang's timeout for a member. It never makes a member wait:
 // GangScheduling does.
 func (p *Plugin) Permit(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _ string) (*fwk.Status, time.Duration) {
-	if groupOf(pod) == "" {
+	if podgroup.NameOf(pod) == "" {
 		return nil, 0
 	}
 	timeout := p.timeout(pod)
@@ -236,7 +229,7 @@ func (p *Plugin) Permit(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _ 
 
 // PostBind forgets the wait of a member that is bound.
 func (p *Plugin) PostBind(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _ string) {
-	if groupOf(pod) != "" {
+	if podgroup.NameOf(pod) != "" {
 		p.stopTimer(pod.UID)
 	}
 }
@@ -244,8 +237,8 @@ func (p *Plugin) PostBind(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, 
 // timeout returns how long pod may wait for its siblings: what its PodGroup object
 // says, else what the profile does.
 func (p *Plugin) timeout(pod *corev1.Pod) time.Duration {
-	if group, err := p.handle.PodGroupManager().PodGroups().Get(pod.Namespace, groupOf(pod)); err == nil {
-		if own, err := time.ParseDuration(group.Annotations[podgroup.TimeoutAnnotation]); err == nil && own > 0 {
+	if group, err := p.handle.PodGroupManager().PodGroups().Get(pod.Namespace, podgroup.NameOf(pod)); err == nil {
+		if own, ok := podgroup.OwnTimeout(group); ok {
 			return own
 		}
 	}
@@ -272,7 +265,7 @@ func (p *Plugin) release(pod *corev1.Pod, message string) {
 	// lock the map twice.
 	p.handle.IterateOverWaitingPods(func(waiting fwk.WaitingPod) {
 		other := waiting.GetPod()
-		if other.UID != pod.UID && other.Namespace == pod.Namespace && groupOf(other) == groupOf(pod) && waitsForGang(waiting) {
+		if other.UID != pod.UID && other.Namespace == pod.Namespace && podgroup.NameOf(other) == podgroup.NameOf(pod) && waitsForGang(waiting) {
 			waiting.Reject(Name, message)
 		}
 	})
@@ -285,12 +278,4 @@ func (p *Plugin) stopTimer(uid types.UID) {
 		timer.Stop()
 		delete(p.timers, uid)
 	}
-}
-
-// groupOf returns the name of pod's group, or "".
-func groupOf(pod *corev1.Pod) string {
-	if pod.Spec.SchedulingGroup == nil || pod.Spec.SchedulingGroup.PodGroupName == nil {
-		return ""
-	}
-	return *pod.Spec.SchedulingGroup.PodGroupName
 }

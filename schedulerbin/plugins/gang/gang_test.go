@@ -161,8 +161,8 @@ func TestPreEnqueue(t *testing.T) {
 		{"the API's group", pod("a", "api", 5), ""},
 		{"no such group", pod("a", "x:none", 5), ""},
 		{"its priority", pod("a", "x:seen", 5), ""},
-		{"another priority", pod("a", "x:seen", 6), ReasonPriority},
-		{"no priority yet", pod("a", "x:unseen", 0), ReasonPriority},
+		{"another priority", pod("a", "x:seen", 6), podgroup.ReasonPriority},
+		{"no priority yet", pod("a", "x:unseen", 0), podgroup.ReasonPriority},
 		{"a contradiction", pod("a", "x:mixed", 5), "two priorities"},
 	}
 	plugin := newPlugin(&args.GangArgs{}, h, &heard{}, NewHolds(clocktesting.NewFakeClock(time.Time{})))

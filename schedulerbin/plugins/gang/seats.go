@@ -8,18 +8,15 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
-	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
-	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/helper"
 
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/gangkey"
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/podgroup"
+	"github.com/kubectl-sched/kubectl-sched/schedulerbin/room"
 )
 
 // While seats are held, the gang is tried 20 times, but not more often or less
@@ -96,14 +93,12 @@ func (p *Plugin) keepSeat(ctx context.Context, pod *corev1.Pod, node string) {
 	if !may {
 		return
 	}
-	unbound := pod.DeepCopy() // the one at hand is assumed to be on the node
-	unbound.Spec.NodeName = ""
-	seat, err := framework.NewPodInfo(unbound)
+	seat, err := room.NewSeat(pod)
 	if err != nil {
 		klog.FromContext(ctx).Error(err, "Cannot hold the seat of a member whose bind failed", "pod", klog.KObj(pod))
 		return
 	}
-	p.take(ctx, name, unbound, map[string][]fwk.PodInfo{node: {seat}}, until, "it was not bound, and siblings are")
+	p.take(ctx, name, seat.GetPod(), map[string][]fwk.PodInfo{node: {seat}}, until, "it was not bound, and siblings are")
 }
 
 // awaitsPreemption reports whether room is being made for pods.
@@ -118,21 +113,16 @@ func awaitsPreemption(pods []*corev1.Pod) bool {
 
 // isTurn reports whether seats may be held for the gang of member.
 func (p *Plugin) isTurn(logger klog.Logger, group types.NamespacedName, member *corev1.Pod) bool {
-	affinity := nodeaffinity.GetRequiredNodeAffinity(member)
+	reaches := room.CouldBeOn(logger, member)
 	couldBeOn := func(name string) bool {
 		node, err := p.handle.SnapshotSharedLister().NodeInfos().Get(name)
 		if err != nil {
 			return false // it is gone
 		}
-		matches, err := affinity.Match(node.Node())
-		_, tainted := corev1helpers.FindMatchingUntoleratedTaint(logger, node.Node().Spec.Taints, member.Spec.Tolerations, helper.DoNotScheduleTaintsFilterFunc(), false)
-		return err == nil && matches && !tainted
+		could, err := reaches(node.Node())
+		return err == nil && could
 	}
-	sameNeeds := func(other *corev1.Pod) bool {
-		return equality.Semantic.DeepEqual(other.Spec.NodeSelector, member.Spec.NodeSelector) &&
-			equality.Semantic.DeepEqual(other.Spec.Affinity, member.Spec.Affinity) &&
-			equality.Semantic.DeepEqual(other.Spec.Tolerations, member.Spec.Tolerations)
-	}
+	sameNeeds := func(other *corev1.Pod) bool { return room.SameNodes(other, member) }
 	return p.holds.turn(group, couldBeOn, sameNeeds)
 }
 
@@ -144,9 +134,9 @@ func (p *Plugin) findSeats(ctx context.Context, info fwk.PodGroupInfo, try fwk.P
 	priority := gangkey.Priority(info.GetUnscheduledPods()[0])
 	own := types.NamespacedName{Namespace: info.GetNamespace(), Name: info.GetName()}
 	for _, gone := range []func(*corev1.Pod) bool{
-		func(pod *corev1.Pod) bool { return endsByItself(pod) && groupOf(pod) == "" },
+		func(pod *corev1.Pod) bool { return endsByItself(pod) && podgroup.NameOf(pod) == "" },
 		endsByItself,
-		func(pod *corev1.Pod) bool { return endsByItself(pod) || groupOf(pod) == "" && !isOfNode(pod) },
+		func(pod *corev1.Pod) bool { return endsByItself(pod) || podgroup.NameOf(pod) == "" && !isOfNode(pod) },
 	} {
 		seats, err := p.tryWithout(ctx, try, func(pod *corev1.Pod) bool {
 			return gangkey.Priority(pod) <= priority && nameOf(pod) != own && gone(pod)
@@ -290,5 +280,5 @@ func (p *Plugin) placed(ctx context.Context, name types.NamespacedName) {
 
 // nameOf returns the name of pod's group.
 func nameOf(pod *corev1.Pod) types.NamespacedName {
-	return types.NamespacedName{Namespace: pod.Namespace, Name: groupOf(pod)}
+	return types.NamespacedName{Namespace: pod.Namespace, Name: podgroup.NameOf(pod)}
 }

@@ -41,7 +41,6 @@ import (
 
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/args"
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/contain"
-	"github.com/kubectl-sched/kubectl-sched/schedulerbin/gangkey"
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/podgroup"
 )
 
@@ -51,11 +50,10 @@ const Name = args.Gang
 
 // The reasons why members are held back.
 const (
-	reasonNoGroup  = "waiting for the gang's PodGroup, or a label that says its size"
-	reasonPriority = "waiting for the priority of the gang to be known to the scheduler"
-	reasonTurn     = "waiting for its turn: another gang that could be on the same nodes is being placed"
-	reasonLost     = "its gang has lost its turn"
-	reasonSurplus  = "it does not fit; its gang starts without it"
+	reasonNoGroup = "waiting for the gang's PodGroup, or a label that says its size"
+	reasonTurn    = "waiting for its turn: another gang that could be on the same nodes is being placed"
+	reasonLost    = "its gang has lost its turn"
+	reasonSurplus = "it does not fit; its gang starts without it"
 )
 
 // Groups is told what the plugin sees of gangs.
@@ -152,7 +150,7 @@ func (p *Plugin) SignPod(_ context.Context, pod *corev1.Pod) ([]fwk.SignFragment
 func (p *Plugin) timeout(gang types.NamespacedName) time.Duration {
 	timeout := p.args.Timeout.Duration
 	if group, err := p.state.group(gang); err == nil {
-		if own, err := time.ParseDuration(group.Annotations[podgroup.TimeoutAnnotation]); err == nil && own > 0 {
+		if own, ok := podgroup.OwnTimeout(group); ok {
 			timeout = own
 		}
 	}
@@ -161,11 +159,11 @@ func (p *Plugin) timeout(gang types.NamespacedName) time.Duration {
 
 // gangOf returns the virtual group that pod is a member of.
 func gangOf(pod *corev1.Pod) (types.NamespacedName, bool) {
-	group := pod.Spec.SchedulingGroup
-	if group == nil || group.PodGroupName == nil || !podgroup.IsVirtual(*group.PodGroupName) {
+	name := podgroup.NameOf(pod)
+	if !podgroup.IsVirtual(name) {
 		return types.NamespacedName{}, false
 	}
-	return types.NamespacedName{Namespace: pod.Namespace, Name: *group.PodGroupName}, true
+	return types.NamespacedName{Namespace: pod.Namespace, Name: name}, true
 }
 
 // holds returns why pod, if it is a member, must not be tried yet, or "".
@@ -175,13 +173,11 @@ func (s *State) holds(pod *corev1.Pod) string {
 		return ""
 	}
 	group, err := s.group(gang)
-	switch {
-	case err != nil:
+	if err != nil {
 		return reasonNoGroup
-	case group.Annotations[podgroup.HoldAnnotation] != "":
-		return group.Annotations[podgroup.HoldAnnotation]
-	case group.Spec.Priority == nil || *group.Spec.Priority != gangkey.Priority(pod):
-		return reasonPriority
+	}
+	if why := podgroup.HeldBack(group, pod); why != "" {
+		return why
 	}
 	if there, need := len(s.members(gang).there()), minCount(group); there < need {
 		return fmt.Sprintf("waiting for more members of the gang: %d of %d exist", there, need)

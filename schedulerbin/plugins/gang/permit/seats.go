@@ -9,10 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
-	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/gangkey"
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/podgroup"
+	"github.com/kubectl-sched/kubectl-sched/schedulerbin/room"
 )
 
 // againstKey is where PreFilter leaves the seats for Filter.
@@ -52,9 +52,7 @@ func (p *Plugin) keepSeat(ctx context.Context, name types.NamespacedName, g *gan
 	if !now.Before(until) {
 		return
 	}
-	unbound := pod.DeepCopy() // the one at hand is assumed to be on the node
-	unbound.Spec.NodeName = ""
-	info, err := framework.NewPodInfo(unbound)
+	info, err := room.NewSeat(pod)
 	if err != nil {
 		klog.FromContext(ctx).Error(err, "Cannot keep the seat of a member that has lost it", "pod", klog.KObj(pod))
 		return
@@ -96,8 +94,7 @@ func (s *State) endSeat(uid types.UID, a *after) {
 }
 
 // Filter keeps pod off a node where it would not fit beside the members whose seats
-// are kept there. As for nominated pods, the profile's plugins say what fits: the
-// members are put on a copy of the node.
+// are kept there.
 func (p *Plugin) Filter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, node fwk.NodeInfo) *fwk.Status {
 	data, err := state.Read(againstKey)
 	if err != nil {
@@ -116,7 +113,11 @@ func (p *Plugin) Filter(ctx context.Context, state fwk.CycleState, pod *corev1.P
 	if len(here) == 0 {
 		return nil
 	}
-	fits, err := p.fitsBeside(ctx, state, pod, node, here)
+	members := make([]fwk.PodInfo, len(here))
+	for i, kept := range here {
+		members[i] = kept.member
+	}
+	fits, err := room.FitsBeside(ctx, p.handle, Name, state, pod, node, members)
 	if err != nil {
 		return fwk.AsStatus(err)
 	}
@@ -129,23 +130,4 @@ func (p *Plugin) Filter(ctx context.Context, state fwk.CycleState, pod *corev1.P
 		kept.kept[pod.Namespace+"/"+pod.Name] = pod
 	}
 	return fwk.NewStatus(fwk.Unschedulable, fmt.Sprintf("a seat is kept for gang %s/%s, which is bound in part", here[0].gang.Namespace, podgroup.GangName(here[0].gang.Name)))
-}
-
-// fitsBeside reports whether pod fits on the node once the seats are taken.
-func (p *Plugin) fitsBeside(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, node fwk.NodeInfo, seats []*seat) (bool, error) {
-	node, state = node.Snapshot(), state.Clone()
-	skip := state.GetSkipFilterPlugins().Clone()
-	skip.Insert(Name)
-	state.SetSkipFilterPlugins(skip)
-	for _, kept := range seats {
-		node.AddPodInfo(kept.member)
-		if status := p.handle.RunPreFilterExtensionAddPod(ctx, state, pod, kept.member, node); !status.IsSuccess() {
-			return false, status.AsError()
-		}
-	}
-	status := p.handle.RunFilterPlugins(ctx, state, pod, node)
-	if !status.IsSuccess() && !status.IsRejected() {
-		return false, status.AsError()
-	}
-	return status.IsSuccess(), nil
 }

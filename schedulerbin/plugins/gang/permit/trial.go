@@ -9,12 +9,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
-	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
-	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
-	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/helper"
+
+	"github.com/kubectl-sched/kubectl-sched/schedulerbin/room"
 )
 
 // enough is how many nodes that fit are compared for a member of a plan, as many as
@@ -191,12 +190,13 @@ func (p *Plugin) couldBeOn(ctx context.Context, open members) (sets.Set[string],
 	names := sets.New[string]()
 	var last *corev1.Pod
 	for _, member := range open {
-		if last != nil && sameNodes(member, last) {
+		if last != nil && room.SameNodes(member, last) {
 			continue
 		}
 		last = member
+		reaches := room.CouldBeOn(klog.FromContext(ctx), member)
 		for _, info := range nodes {
-			if matches(klog.FromContext(ctx), member, info.Node()) {
+			if could, err := reaches(info.Node()); could || err != nil { // in doubt it could
 				names.Insert(info.Node().Name)
 			}
 		}
@@ -204,15 +204,8 @@ func (p *Plugin) couldBeOn(ctx context.Context, open members) (sets.Set[string],
 	return names, nil
 }
 
-func sameNodes(a, b *corev1.Pod) bool {
-	return equality.Semantic.DeepEqual(a.Spec.NodeSelector, b.Spec.NodeSelector) &&
-		equality.Semantic.DeepEqual(a.Spec.Affinity, b.Spec.Affinity) &&
-		equality.Semantic.DeepEqual(a.Spec.Tolerations, b.Spec.Tolerations)
-}
-
 // matches reports whether pod could be on the node. In doubt it could.
 func matches(logger klog.Logger, pod *corev1.Pod, node *corev1.Node) bool {
-	match, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node)
-	_, tainted := corev1helpers.FindMatchingUntoleratedTaint(logger, node.Spec.Taints, pod.Spec.Tolerations, helper.DoNotScheduleTaintsFilterFunc(), false)
-	return (match || err != nil) && !tainted
+	could, err := room.CouldBeOn(logger, pod)(node)
+	return could || err != nil
 }
