@@ -112,11 +112,7 @@ func (x *index) matching(w *workload.Workload, t *workload.Template) (selected, 
 	candidates := slices.Clone(b.rest)
 	find := func(a anchor) {
 		candidates = append(candidates, b.anchored[a]...)
-		for _, i := range x.anchored[a] {
-			if x.within(x.rules[i], k) != no {
-				candidates = append(candidates, i)
-			}
-		}
+		candidates = append(candidates, x.anchored[a]...)
 	}
 	find(anchor{on: 'n', value: w.Name})
 	for key, v := range t.Labels {
@@ -127,7 +123,10 @@ func (x *index) matching(w *workload.Workload, t *workload.Template) (selected, 
 	}
 	slices.Sort(candidates)
 	for _, i := range slices.Compact(candidates) {
-		v := x.rules[i].selects.rest(x.facts, w, t).and(x.within(x.rules[i], k))
+		v := x.within(x.rules[i], k)
+		if v != no { // the rest takes longer to tell
+			v = v.and(x.rules[i].selects.rest(x.facts, w, t))
+		}
 		switch v {
 		case yes:
 			selected = append(selected, x.rules[i])
