@@ -96,26 +96,23 @@ func (a *acrossPlugin) preFilter(ctx context.Context, state fwk.CycleState, pod 
 	return status.IsSuccess(), nil
 }
 
-// constraintsOf returns the constraints of the kind that hold for the pod.
-func (a *acrossPlugin) constraintsOf(pod *corev1.Pod, kind corev1.UnsatisfiableConstraintAction) []corev1.TopologySpreadConstraint {
-	all := pod.Spec.TopologySpreadConstraints
-	if len(all) == 0 {
-		all = a.constraints
+// anyKey reports whether the topology key of a constraint of the kind, which holds for
+// the pod, is such a one.
+func (a *acrossPlugin) anyKey(pod *corev1.Pod, kind corev1.UnsatisfiableConstraintAction, is func(key string) bool) bool {
+	constraints := pod.Spec.TopologySpreadConstraints
+	if len(constraints) == 0 {
+		constraints = a.constraints
 	}
-	var of []corev1.TopologySpreadConstraint
-	for _, c := range all {
-		if c.WhenUnsatisfiable == kind {
-			of = append(of, c)
-		}
-	}
-	return of
+	return slices.ContainsFunc(constraints, func(c corev1.TopologySpreadConstraint) bool {
+		return c.WhenUnsatisfiable == kind && is(c.TopologyKey)
+	})
 }
 
 // ownDomains reports whether the plugin may count by domains that are a node's own,
 // so that it must be told of each node: one without pods, too, can be the domain with
 // the fewest.
 func (a *acrossPlugin) ownDomains(pod *corev1.Pod, l *layout) bool {
-	return slices.ContainsFunc(a.constraintsOf(pod, corev1.DoNotSchedule), func(c corev1.TopologySpreadConstraint) bool { return l.unique[c.TopologyKey] })
+	return a.anyKey(pod, corev1.DoNotSchedule, func(key string) bool { return l.unique[key] })
 }
 
 // scoresByGroup reports whether PreScore comes to the same where each node that is fit
@@ -124,8 +121,8 @@ func (a *acrossPlugin) ownDomains(pod *corev1.Pod, l *layout) bool {
 // hostname only how many there are, and the names of nodes without one of the keys.
 func (a *acrossPlugin) scoresByGroup(pod *corev1.Pod, l *layout) bool {
 	missingCounts := a.lenient && len(pod.Spec.TopologySpreadConstraints) == 0
-	return !slices.ContainsFunc(a.constraintsOf(pod, corev1.ScheduleAnyway), func(c corev1.TopologySpreadConstraint) bool {
-		return l.unique[c.TopologyKey] && c.TopologyKey != corev1.LabelHostname || !missingCounts && !l.onAll[c.TopologyKey]
+	return !a.anyKey(pod, corev1.ScheduleAnyway, func(key string) bool {
+		return l.unique[key] && key != corev1.LabelHostname || !missingCounts && !l.onAll[key]
 	})
 }
 
