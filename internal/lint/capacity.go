@@ -9,6 +9,7 @@ import (
 	podresource "k8s.io/component-helpers/resource"
 
 	"github.com/kubectl-sched/kubectl-sched/compiler/capability"
+	"github.com/kubectl-sched/kubectl-sched/internal/cluster/snapshot"
 	"github.com/kubectl-sched/kubectl-sched/internal/workload"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 )
@@ -20,20 +21,7 @@ func (t *template) requests() (corev1.ResourceList, bool) {
 	if spec == nil {
 		return nil, false
 	}
-	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
-		for i := range containers {
-			r := &containers[i].Resources
-			for name, limit := range r.Limits {
-				if _, said := r.Requests[name]; said {
-					continue
-				}
-				if r.Requests == nil {
-					r.Requests = corev1.ResourceList{}
-				}
-				r.Requests[name] = limit
-			}
-		}
-	}
+	snapshot.RequestLimits(spec)
 	return podresource.PodRequests(&corev1.Pod{Spec: *spec}, podresource.PodResourcesOptions{}), true
 }
 

@@ -68,7 +68,7 @@ func (t *textReader) completePods() {
 	byDefault := DefaultPriorityClass(t.s.PriorityClasses)
 	for _, p := range t.s.Pods {
 		completePodSpec(&p.Spec)
-		requestLimits(&p.Spec)
+		RequestLimits(&p.Spec)
 		t.prioritise(p, classes, byDefault)
 		TolerateForAWhile(&p.Spec)
 		if p.Status.Phase == "" {
@@ -114,9 +114,9 @@ func completePodSpec(s *corev1.PodSpec) {
 	}
 }
 
-// requestLimits makes the requests of containers, and of the pod itself, of limits
+// RequestLimits makes the requests of containers, and of the pod itself, of limits
 // where there are none. The API server does so for pods, and not for templates.
-func requestLimits(s *corev1.PodSpec) {
+func RequestLimits(s *corev1.PodSpec) {
 	for _, containers := range [][]corev1.Container{s.InitContainers, s.Containers} {
 		for i := range containers {
 			r := &containers[i].Resources
