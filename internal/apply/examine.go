@@ -185,9 +185,9 @@ func settled(w *workload.Workload, written *workload.Written, set Set) bool {
 	if written.Record == nil {
 		// With a record in a manifest and nothing of ours to add, there is nothing
 		// of this set's to take away.
-		return w.Record == nil || w.Record.UID == ""
+		return inCluster(w.Record) == nil
 	}
-	if w.Record != nil && w.Record.UID == "" && w.Labels[ownership.SetLabel] == "" {
+	if w.Record != nil && inCluster(w.Record) == nil && w.Labels[ownership.SetLabel] == "" {
 		// The manifest says all of it already, and keeps on saying it.
 		return true
 	}

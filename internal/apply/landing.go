@@ -9,6 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-sched/kubectl-sched/internal/cluster/trim"
 )
 
 // Landing is how many pods of one workload are in one place.
@@ -67,7 +69,7 @@ func (in surroundings) landings(changes []*WorkloadChange, poolOf func(node stri
 	counts := map[place]*Landing{}
 	for uid, ref := range refs {
 		for _, pod := range in.pods[uid] {
-			if pod.DeletionTimestamp != nil || over(pod) {
+			if pod.DeletionTimestamp != nil || trim.Ended(pod) {
 				continue
 			}
 			key := place{ref, pod.Spec.NodeName}
@@ -119,11 +121,6 @@ func (a *Applier) nodesByName(ctx context.Context) (map[string]*corev1.Node, err
 		nodes[node.Name] = node
 	}
 	return nodes, nil
-}
-
-// over reports whether the pod has come to its end.
-func over(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
 func ready(pod *corev1.Pod) bool {

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-sched/kubectl-sched/internal/cluster/trim"
 	"github.com/kubectl-sched/kubectl-sched/internal/workload"
 	"github.com/kubectl-sched/kubectl-sched/internal/workload/ownership"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
@@ -199,7 +200,7 @@ func violations(w *workload.Workload, pods []*corev1.Pod, nodes map[string]*core
 	var found []Violation
 	for _, pod := range pods {
 		node := nodes[pod.Spec.NodeName]
-		if node == nil || over(pod) || pod.DeletionTimestamp != nil {
+		if node == nil || trim.Ended(pod) || pod.DeletionTimestamp != nil {
 			continue
 		}
 		// With several templates a pod is fine if it fits any of them: which one it

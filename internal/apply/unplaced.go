@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kubectl-sched/kubectl-sched/compiler"
+	"github.com/kubectl-sched/kubectl-sched/internal/cluster/trim"
 )
 
 // stuckPods are the pods of one workload that have no node, by what the
@@ -47,7 +48,7 @@ func stuckIn(pods []*corev1.Pod) *stuckPods {
 // unplaced returns why the pod has no node; false for one that has, or that the
 // scheduler has not looked at yet.
 func unplaced(pod *corev1.Pod) (string, bool) {
-	if pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil || over(pod) {
+	if pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil || trim.Ended(pod) {
 		return "", false
 	}
 	for _, c := range pod.Status.Conditions {
