@@ -26,7 +26,7 @@ func companyCatalog(depends bool) fstest.MapFS {
 		}
 		dir := "company.example_placement_" + version + "/"
 		modules[dir+"cue.mod/module.cue"] = &fstest.MapFile{Data: []byte(module)}
-		modules[dir+"standard.cue"] = &fstest.MapFile{Data: []byte(strings.ReplaceAll(standard, "VERSION", version))}
+		modules[dir+"standard.cue"] = &fstest.MapFile{Data: []byte(strings.Replace(company, "the company gets", "the company gets in "+version, 1))}
 		modules[dir+"standard/placement.cue"] = &fstest.MapFile{Data: []byte(`package example
 
 import "company.example/placement"
@@ -34,31 +34,10 @@ import "company.example/placement"
 _pay: placement.#Standard & {workloads: namespaces: ["pay"], tier: 1}
 policies: pay: _pay.#policy
 `)}
-		modules[dir+"batch/nightly.cue"] = &fstest.MapFile{Data: []byte(strings.ReplaceAll(strings.Replace(standard, "package placement", "package batch", 1), "#Standard", "#Nightly"))}
+		modules[dir+"batch/nightly.cue"] = &fstest.MapFile{Data: []byte(strings.ReplaceAll(strings.Replace(company, "package placement", "package batch", 1), "#Standard", "#Nightly"))}
 	}
 	return modules
 }
-
-const standard = `package placement
-
-import "` + policy.ModulePath + `/policy"
-
-// #Standard is what every service of the company gets in VERSION.
-#Standard: {
-	// workloads selects what it is for, as in a policy.
-	workloads!: policy.#Workloads
-	// tier is the service's tier.
-	tier: *2 | 1 | 3 | error("tier must be 1, 2 or 3")
-
-	#policy: policy.#Policy & {
-		"workloads": workloads
-		if tier == 1 {
-			spread: zone: strength: "require"
-		}
-		spread: node: strength: "prefer"
-	}
-}
-`
 
 // use takes the entry of the company's catalog.
 const use = `package placement

@@ -100,8 +100,14 @@ func rootFor(dir, path string) string {
 	if root == "" {
 		root = dir
 	}
-	if rel, err := filepath.Rel(root, path); err != nil || !filepath.IsLocal(rel) {
+	if !liesIn(root, path) {
 		return filepath.Dir(path)
 	}
 	return root
+}
+
+// liesIn reports whether the path is the folder or in it, as far as names tell.
+func liesIn(folder, path string) bool {
+	rel, err := filepath.Rel(folder, path)
+	return err == nil && filepath.IsLocal(rel)
 }

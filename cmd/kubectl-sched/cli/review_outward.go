@@ -9,10 +9,6 @@ func leadsOut(repository, dir, file string) bool {
 	if !filepath.IsAbs(file) {
 		file = filepath.Join(dir, file)
 	}
-	inside := func(path string) bool {
-		rel, err := filepath.Rel(repository, path)
-		return err == nil && filepath.IsLocal(rel)
-	}
 	target, err := filepath.EvalSymlinks(file)
-	return err == nil && inside(file) && !inside(target)
+	return err == nil && liesIn(repository, file) && !liesIn(repository, target)
 }

@@ -105,6 +105,14 @@ func memberPod(name string) *corev1.Pod {
 	}
 }
 
+// triedAgain holds that those were woken.
+func (r *rig) triedAgain(t *testing.T, want ...string) {
+	t.Helper()
+	if diff := cmp.Diff(want, r.handle.activated); diff != "" {
+		t.Errorf("tried again (-want +got):\n%s", diff)
+	}
+}
+
 // arrive has a member get its node, and returns what Permit says. It waits as the
 // framework has it wait: only after its Permit.
 func (r *rig) arrive(t *testing.T, i int) fwk.Code {
@@ -173,9 +181,7 @@ func TestLateOneIsNotTheLast(t *testing.T) {
 	}
 	r.clock.Step(longestBackoff)
 	r.state.sweep()
-	if diff := cmp.Diff([]string{"ns/m0", "ns/m1", "ns/m2"}, r.handle.activated); diff != "" {
-		t.Errorf("tried again (-want +got):\n%s", diff)
-	}
+	r.triedAgain(t, "ns/m0", "ns/m1", "ns/m2")
 }
 
 // TestThoseLetGoDoNotCount holds that a member which comes between the rejection of
@@ -212,9 +218,7 @@ func TestThoseLetGoDoNotCount(t *testing.T) {
 	r.handle.activated = nil
 	r.clock.Step(firstBackoff)
 	r.state.sweep()
-	if diff := cmp.Diff([]string{"ns/m1", "ns/m2", "ns/m3"}, r.handle.activated); diff != "" {
-		t.Errorf("tried again (-want +got):\n%s", diff)
-	}
+	r.triedAgain(t, "ns/m1", "ns/m2", "ns/m3")
 }
 
 // TestSmallerGangIsTriedAgain holds that what came of a trial does not count for the
@@ -228,9 +232,7 @@ func TestSmallerGangIsTriedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.state.podGone(r.pods[1])
-	if diff := cmp.Diff([]string{"ns/m0", "ns/m2"}, r.handle.activated); diff != "" {
-		t.Errorf("tried again (-want +got):\n%s", diff)
-	}
+	r.triedAgain(t, "ns/m0", "ns/m2")
 	if g.refused != nil || g.isResting(r.clock.Now()) {
 		t.Error("it is not tried for a while")
 	}
