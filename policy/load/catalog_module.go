@@ -121,30 +121,30 @@ func newestOf(versions []string) (string, bool) {
 // dependencies returns the versions that the module of a folder asks for, by the module's
 // path with its major version; nil if there are none.
 func dependencies(dir string) map[string]string {
-	_, said, err := moduleFileOf(dir)
+	_, _, said, err := moduleFileOf(dir)
 	if err != nil {
 		return nil
 	}
 	return said.deps
 }
 
-// moduleFileOf reads the file of the module that a folder is in.
-func moduleFileOf(dir string) (file string, said moduleFacts, err error) {
+// moduleFileOf reads the file of the module that a folder is in, and returns its text and
+// what that says.
+func moduleFileOf(dir string) (file string, text []byte, said moduleFacts, err error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
-		return "", said, err
+		return "", nil, said, err
 	}
 	root, found := moduleRoot(abs)
 	if !found {
-		return "", said, fmt.Errorf("%s is in no CUE module, in which the version could be written down; run \"kubectl sched init\", or \"cue mod init\" in the root of the repository", dir)
+		return "", nil, said, fmt.Errorf("%s is in no CUE module, in which the version could be written down; run \"kubectl sched init\", or \"cue mod init\" in the root of the repository", dir)
 	}
 	file = shownBelow(abs, dir, filepath.Join(root, moduleFileName))
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return "", said, err
+	if text, err = os.ReadFile(file); err != nil {
+		return "", nil, said, err
 	}
 	said, err = readModuleFile(file, text)
-	return file, said, err
+	return file, text, said, err
 }
 
 // Required returns the file of the module that the policies in a folder are in, and its
@@ -154,11 +154,8 @@ func (c *Catalog) Required(dir string) (file string, before, after []byte, err e
 	if c.Module == "" {
 		return "", nil, nil, nil
 	}
-	file, said, err := moduleFileOf(dir)
+	file, before, said, err := moduleFileOf(dir)
 	if err != nil {
-		return "", nil, nil, err
-	}
-	if before, err = os.ReadFile(file); err != nil {
 		return "", nil, nil, err
 	}
 	switch version, there := said.deps[c.Module]; {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/kubectl-sched/kubectl-sched/cmd/kubectl-sched/cli"
 	"github.com/kubectl-sched/kubectl-sched/internal/sandbox"
+	"github.com/kubectl-sched/kubectl-sched/test/page"
 )
 
 func TestMain(m *testing.M) {
@@ -55,16 +56,25 @@ func become(name string, args []string) (err error) {
 	return syscall.Exec(path, append([]string{name}, args[1:]...), os.Environ())
 }
 
+// noCluster is the kubeconfig of where there is no cluster.
+const noCluster = os.DevNull
+
 // shell runs a script in a folder, as in a terminal of 80 columns, and returns what it
 // says and the exit code.
 func shell(t *testing.T, dir, kubeconfig, script string) (said string, code int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	c := exec.CommandContext(ctx, "bash", "-c", script)
-	c.Dir = dir
-	c.Env = append(os.Environ(), "COLUMNS=80", "HOME="+dir, "KUBECONFIG="+kubeconfig,
-		"GIT_CONFIG_GLOBAL="+dir+"/.gitconfig", "GIT_CONFIG_SYSTEM=/dev/null", "GIT_AUTHOR_NAME=you", "GIT_AUTHOR_EMAIL=you@example.com", "GIT_COMMITTER_NAME=you", "GIT_COMMITTER_EMAIL=you@example.com")
+	variables := append(os.Environ(), "HOME="+dir, "KUBECONFIG="+kubeconfig, "GIT_CONFIG_GLOBAL="+dir+"/.gitconfig")
+	if kubeconfig != noCluster {
+		// It is found from here, where there is a module to build it from.
+		binary, err := sandbox.Binary(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		variables = append(variables, sandbox.BinaryEnv+"="+binary)
+	}
+	c := page.Shell(ctx, dir, script, variables)
 	var out bytes.Buffer
 	c.Stdout, c.Stderr = &out, &out
 	var failed *exec.ExitError

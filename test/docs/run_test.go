@@ -145,18 +145,14 @@ func follow(t *testing.T, acts []act) {
 	if err := os.CopyFS(dir, os.DirFS(house)); err != nil {
 		t.Fatal(err)
 	}
-	kubeconfig := "/dev/null"
+	kubeconfig := noCluster
 	if slices.ContainsFunc(acts, func(a act) bool { return a.cluster }) {
 		kubeconfig = startCluster(t)
 	}
 	for _, a := range acts {
 		switch {
 		case a.file != "":
-			path := filepath.Join(dir, filepath.FromSlash(a.file))
-			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(path, []byte(a.text), 0o644); err != nil {
+			if err := (page.Block{Title: a.file, Text: a.text}).Put(dir); err != nil {
 				t.Fatal(err)
 			}
 		case a.text != "":

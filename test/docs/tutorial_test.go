@@ -1,10 +1,8 @@
 package docs
 
 import (
-	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -31,10 +29,10 @@ func TestTutorial(t *testing.T) {
 		switch {
 		case b.Language == page.Console:
 			got = r.console(where, b)
-		case b.Language == "diff":
-			r.change(where, b)
 		case b.Title != "":
-			r.file(b.Title, b.Text)
+			if err := b.Put(r.dir); err != nil {
+				t.Fatalf("%s: %v", where, err)
+			}
 		default:
 			t.Errorf("%s: a block of the tutorial must be a file, a change, or a console", where)
 		}
@@ -56,26 +54,6 @@ type runner struct {
 	t        *testing.T
 	dir      string
 	commands int
-}
-
-func (r *runner) file(name, text string) {
-	path := filepath.Join(r.dir, filepath.FromSlash(name))
-	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o750), os.WriteFile(path, []byte(text), 0o600)); err != nil {
-		r.t.Fatal(err)
-	}
-}
-
-// change makes the change of a diff block in the file that it is titled with.
-func (r *runner) change(where string, b page.Block) {
-	data, err := os.ReadFile(filepath.Join(r.dir, filepath.FromSlash(b.Title)))
-	if err != nil {
-		r.t.Fatalf("%s: %v", where, err)
-	}
-	text, err := b.Change(string(data))
-	if err != nil {
-		r.t.Fatalf("%s: %v", where, err)
-	}
-	r.file(b.Title, text)
 }
 
 // console runs the commands, and returns the block with what they say.
@@ -100,7 +78,7 @@ func (r *runner) console(where string, b page.Block) string {
 
 // run runs one command as in a terminal of 80 columns, and returns what it says.
 func (r *runner) run(command string) string {
-	said, _ := shell(r.t, r.dir, "/dev/null", command)
+	said, _ := shell(r.t, r.dir, noCluster, command)
 	return said
 }
 

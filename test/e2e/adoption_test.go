@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -185,7 +184,6 @@ func (l *ladder) take(blocks []page.Block, after []func(*ladder, []string)) {
 	l.Helper()
 	consoles := 0
 	for _, b := range blocks {
-		path := filepath.Join(l.dir, filepath.FromSlash(b.Title))
 		switch {
 		case b.Language == page.Console:
 			var says []string
@@ -201,18 +199,10 @@ func (l *ladder) take(blocks []page.Block, after []func(*ladder, []string)) {
 			consoles++
 		case b.Title == "":
 			l.Fatalf("line %d: a block must be a file, a change, or a console", b.Line)
-		case b.Language == "diff":
-			old, err := os.ReadFile(path)
-			if err != nil {
-				l.Fatal(err)
-			}
-			text, err := b.Change(string(old))
-			if err != nil {
+		default:
+			if err := b.Put(l.dir); err != nil {
 				l.Fatalf("line %d: %v", b.Line, err)
 			}
-			l.write(path, text)
-		default:
-			l.write(path, b.Text)
 		}
 	}
 	if after != nil && consoles != len(after) {
@@ -222,7 +212,7 @@ func (l *ladder) take(blocks []page.Block, after []func(*ladder, []string)) {
 
 func (l *ladder) write(path, text string) {
 	l.Helper()
-	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o750), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		l.Fatal(err)
 	}
 }
@@ -232,11 +222,8 @@ func (l *ladder) shell(command string) string {
 	l.Helper()
 	ctx, cancel := context.WithTimeout(l.Context(), patience)
 	defer cancel()
-	c := exec.CommandContext(ctx, "bash", "-c", command)
-	c.Dir = l.dir
-	c.Env = append(os.Environ(), "PATH="+l.bin+string(os.PathListSeparator)+os.Getenv("PATH"), "KUBECONFIG="+l.world.Kubeconfig(),
-		"HOME="+l.dir, "NO_COLOR=1", "COLUMNS=80", "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1",
-		"GIT_AUTHOR_NAME=you", "GIT_AUTHOR_EMAIL=you@example.com", "GIT_COMMITTER_NAME=you", "GIT_COMMITTER_EMAIL=you@example.com")
+	c := page.Shell(ctx, l.dir, command, append(os.Environ(), "PATH="+l.bin+string(os.PathListSeparator)+os.Getenv("PATH"),
+		"KUBECONFIG="+l.world.Kubeconfig(), "HOME="+l.dir, "NO_COLOR=1", "GIT_CONFIG_GLOBAL="+os.DevNull))
 	var out, all bytes.Buffer
 	c.Stdout, c.Stderr = &out, &all
 	if err := c.Run(); err != nil {

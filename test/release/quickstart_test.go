@@ -5,7 +5,6 @@ import (
 	"context"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -208,10 +207,7 @@ func (m *machine) shell(folder, command string) string {
 	m.Helper()
 	ctx, cancel := context.WithTimeout(m.Context(), patience)
 	defer cancel()
-	c := exec.CommandContext(ctx, "/bin/bash", "-c", command)
-	c.Dir = folder
-	c.Env = append(slices.Clone(m.env), "COLUMNS=80", "GIT_CONFIG_NOSYSTEM=1",
-		"GIT_AUTHOR_NAME=you", "GIT_AUTHOR_EMAIL=you@example.com", "GIT_COMMITTER_NAME=you", "GIT_COMMITTER_EMAIL=you@example.com")
+	c := page.Shell(ctx, folder, command, m.env)
 	var out bytes.Buffer
 	c.Stdout, c.Stderr = &out, &out
 	if err := c.Run(); err != nil {
