@@ -50,9 +50,9 @@ type Cycle struct {
 	Attempts []Attempt `json:"attempts"`
 	// Victims are the pods that were evicted to make room.
 	Victims []Pod `json:"victims,omitempty"`
-	// Order are the pods with a node, those of one node in the order in which the
-	// scheduler has them, where room was made for a single pod: of pods that are equal
-	// to preemption it takes the last.
+	// Order are the pods with a node, node by node, in the order in which the scheduler
+	// has them, where room was made: that is how it takes pods that are equal to
+	// preemption.
 	Order []types.UID `json:"order,omitempty"`
 	// Lost says that a group of which a pod is tried or placed has members on a node that
 	// is gone: they are in no snapshot, but preemption for groups looks for them.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -192,10 +193,8 @@ func (r *Recorder) write(c *cycle) error {
 		return err
 	}
 	r.before = c.view
-	if c.line.Group == "" && c.line.Attempts[0].Nominated != "" {
-		if c.line.Order, r.failed = r.order(); r.failed != nil {
-			return r.failed
-		}
+	if slices.ContainsFunc(c.line.Attempts, func(a Attempt) bool { return a.Nominated != "" }) {
+		c.line.Order = c.view.order
 	}
 	c.line.Late, r.late = r.late, nil
 	line, err := json.Marshal(c.line)

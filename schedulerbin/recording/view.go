@@ -18,6 +18,7 @@ type view struct {
 	placed    map[types.UID]string
 	waiting   map[types.UID]bool
 	nominated map[types.UID]string
+	order     []types.UID // the pods of placed, node by node
 	lost      bool
 }
 
@@ -43,6 +44,7 @@ func (r *Recorder) take(c *cycle) (*view, string, error) {
 		v.see("Node", "Node/"+info.Node().Name, info.Node())
 		for _, p := range info.GetPods() {
 			v.placed[p.GetPod().UID] = info.Node().Name
+			v.order = append(v.order, p.GetPod().UID)
 			v.see("Pod", string(p.GetPod().UID), p.GetPod())
 			r.group(v, p.GetPod())
 		}
@@ -60,21 +62,6 @@ func (r *Recorder) take(c *cycle) (*view, string, error) {
 	}
 	hash, err := r.hasher.Of(nodes, r.queue.NominatedPodsForNode)
 	return v, hash, err
-}
-
-// order returns the pods with a node, node by node.
-func (r *Recorder) order() ([]types.UID, error) {
-	nodes, err := r.snapshot.NodeInfos().List()
-	if err != nil {
-		return nil, fmt.Errorf("record the order of pods: %w", err)
-	}
-	var pods []types.UID
-	for _, info := range nodes {
-		for _, p := range info.GetPods() {
-			pods = append(pods, p.GetPod().UID)
-		}
-	}
-	return pods, nil
 }
 
 // nominated returns the node of each pod that is nominated to a node of the view now.

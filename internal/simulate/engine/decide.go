@@ -28,8 +28,8 @@ type Decider interface {
 	// Evict reports whether the pod goes rather than others on its node that are equal
 	// to it in everything.
 	Evict(pod *corev1.Pod) bool
-	// Came returns the place of the pod among those of its node, in the order in which
-	// upstream has them; false where that is not known.
+	// Came returns the place of the pod in the order in which upstream has the pods, node
+	// by node; false where that is not known.
 	Came(pod *corev1.Pod) (int, bool)
 }
 

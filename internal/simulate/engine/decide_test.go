@@ -140,6 +140,36 @@ func TestOrderOfEqualVictims(t *testing.T) {
 	}
 }
 
+// So it is where room is made for a gang, on all nodes at once: who was found first stays
+// if there is room, also across nodes.
+func TestOrderOfEqualVictimsOfAGang(t *testing.T) {
+	t.Parallel()
+	for title, test := range map[string]struct{ order, want []string }{
+		"the large one first":                       {[]string{"large", "little", "small", "far"}, []string{"little", "small"}},
+		"the large one last":                        {[]string{"small", "little", "large", "far"}, []string{"large"}},
+		"the other node and the large one":          {[]string{"far", "large", "small", "little"}, []string{"little", "small"}},
+		"the other node, and the large one at last": {[]string{"far", "little", "small", "large"}, []string{"large"}},
+	} {
+		t.Run(title, func(t *testing.T) {
+			t.Parallel()
+			e := start(t, Options{Profiles: ganged(t), Decider: &choice{order: test.order}}, node("a", "z", "4"), node("b", "z", "1"),
+				pod("small", "1", on("a")), pod("little", "1", on("a")), pod("large", "2", on("a")), pod("far", "1", on("b")), podGroup("x", 2))
+			for _, name := range []string{"x0", "x1"} {
+				put(t, e, pod(name, "1", inGroup("x"), priority(9), func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{corev1.LabelHostname: "a"} }))
+			}
+			settle(t, e)
+			var evicted []string
+			for _, v := range e.Evictions() {
+				evicted = append(evicted, v.Victim.Name)
+			}
+			slices.Sort(evicted)
+			if diff := cmp.Diff(test.want, evicted); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
 // A pod that has not started counts as the latest, as upstream has it, so that its
 // node is the one to make room on.
 func TestVictimsThatHaveNotStarted(t *testing.T) {

@@ -188,6 +188,20 @@ func ganged(t *testing.T) []config.KubeSchedulerProfile {
 	return profiles
 }
 
+// podGroup returns a PodGroup of that many members at least.
+func podGroup(name string, members int64) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup",
+		"metadata": map[string]any{"namespace": "default", "name": name, "uid": name},
+		"spec":     map[string]any{"minMember": members},
+	}}
+}
+
+// inGroup has the pod be a member of the PodGroup.
+func inGroup(name string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) { p.Labels = map[string]string{"scheduling.x-k8s.io/pod-group": name} }
+}
+
 // Two gangs that each fit alone: one is placed whole and the other not at all.
 func TestGangWhole(t *testing.T) {
 	t.Parallel()
@@ -196,18 +210,11 @@ func TestGangWhole(t *testing.T) {
 		put(t, e, node(fmt.Sprintf("n%d", i), "z", "2"))
 	}
 	for _, g := range []string{"x", "y"} {
-		u := &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup",
-			"metadata": map[string]any{"namespace": "default", "name": g, "uid": g},
-			"spec":     map[string]any{"minMember": int64(8)},
-		}}
-		put(t, e, u)
+		put(t, e, podGroup(g, 8))
 	}
 	for i := range 8 {
 		for _, g := range []string{"x", "y"} {
-			put(t, e, pod(fmt.Sprintf("%s%d", g, i), "1", func(p *corev1.Pod) {
-				p.Labels = map[string]string{"scheduling.x-k8s.io/pod-group": g}
-			}))
+			put(t, e, pod(fmt.Sprintf("%s%d", g, i), "1", inGroup(g)))
 		}
 	}
 	settle(t, e)

@@ -25,6 +25,7 @@ const preemptionName = "CompletePreemption"
 // ones a map gives first.
 type completePreemption struct {
 	*defaultpreemption.DefaultPreemption
+	handle  fwk.Handle
 	seed    seed
 	decider Decider // nil: the seed breaks ties
 	now     func() time.Time
@@ -37,7 +38,7 @@ func newPreemption(seed seed, decider Decider, now func() time.Time) func(contex
 		if err != nil {
 			return nil, err
 		}
-		p := &completePreemption{DefaultPreemption: upstream, seed: seed, decider: decider, now: now}
+		p := &completePreemption{DefaultPreemption: upstream, handle: handle, seed: seed, decider: decider, now: now}
 		upstream.MoreImportantVictim = p.moreImportant
 		upstream.Evaluator = preemption.NewEvaluator(defaultpreemption.Name, handle, p, upstream.Executor)
 		return p, nil

@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -39,8 +38,6 @@ type follower struct {
 	names map[types.UID]string
 	// assumed are the pods that had a node in the scheduler's memory alone.
 	assumed map[types.UID]bool
-	// byName are the pods that were placed.
-	byName  map[string]*corev1.Pod
 	room    string
 	came    map[types.UID]int
 	victims map[types.NamespacedName]bool
@@ -53,13 +50,12 @@ var _ engine.Decider = &follower{}
 // follow begins a cycle, at whose start the pods were placed: those whose object has no
 // node, in the scheduler's memory alone.
 func (f *follower) follow(c recording.Cycle, placed []*corev1.Pod) {
-	*f = follower{tries: c.Tries, names: map[types.UID]string{}, assumed: map[types.UID]bool{}, byName: map[string]*corev1.Pod{}, came: map[types.UID]int{}}
+	*f = follower{tries: c.Tries, names: map[types.UID]string{}, assumed: map[types.UID]bool{}, came: map[types.UID]int{}}
 	for i, uid := range c.Order {
 		f.came[uid] = i
 	}
 	for _, pod := range placed {
 		f.assumed[pod.UID] = pod.Spec.NodeName == ""
-		f.byName[nameOf(pod).String()] = pod
 	}
 	f.victims = map[types.NamespacedName]bool{}
 	for _, v := range c.Victims {
@@ -173,7 +169,7 @@ func (f *follower) compare(c recording.Cycle, attempts []engine.Attempt, evictio
 	if len(recorded) == 0 && len(evicted) > 0 && slices.ContainsFunc(c.Attempts, func(a recording.Attempt) bool { return a.Nominated != "" }) {
 		return Result{Invalid: "the victims were gone before they were evicted"}
 	}
-	if !slices.Equal(recorded, evicted) && (c.Group == "" || !f.alike(recorded, evictions)) {
+	if !slices.Equal(recorded, evicted) {
 		f.found = append(f.found, Difference{Pod: f.nameOf(c.Attempts[0].UID), What: "victims", Recorded: strings.Join(recorded, ", "), Simulated: strings.Join(evicted, ", ")})
 	}
 	switch {
@@ -198,39 +194,4 @@ func (f *follower) compareAttempt(recorded recording.Attempt, simulated engine.A
 	if recorded.Nominated != simulated.Nominated {
 		f.found = append(f.found, Difference{Pod: name, What: "nominated node", Recorded: recorded.Nominated, Simulated: simulated.Nominated})
 	}
-}
-
-// alike reports whether the pods of the names are equal to those evicted in all that
-// preemption for a group goes by: priority, group, and start. Upstream takes equals
-// there as they come (pkg/scheduler/framework/preemption, selectVictimsOnDomain), and
-// gives nobody a say in it.
-func (f *follower) alike(recorded []string, evictions []engine.Eviction) bool {
-	var one, other []string
-	for _, name := range recorded {
-		one = append(one, rankOf(f.byName[name]))
-	}
-	for _, e := range evictions {
-		other = append(other, rankOf(e.Victim))
-	}
-	slices.Sort(one)
-	slices.Sort(other)
-	return slices.Equal(one, other)
-}
-
-// rankOf is what preemption for a group goes by.
-func rankOf(pod *corev1.Pod) string {
-	if pod == nil {
-		return ""
-	}
-	start, priority, group := "new", int32(0), ""
-	if pod.Status.StartTime != nil {
-		start = pod.Status.StartTime.String()
-	}
-	if pod.Spec.Priority != nil {
-		priority = *pod.Spec.Priority
-	}
-	if g := pod.Spec.SchedulingGroup; g != nil && g.PodGroupName != nil {
-		group = "group"
-	}
-	return fmt.Sprintln(priority, group, start)
 }
