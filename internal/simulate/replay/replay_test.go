@@ -2,6 +2,7 @@ package replay
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 	"time"
 
@@ -146,6 +147,34 @@ func TestNominatedInMemory(t *testing.T) {
 	c.Nominated = map[types.UID]string{"p": "small"}
 	if diff := cmp.Diff(Result{}, step(t, c), cmpopts.IgnoreFields(Result{}, "Pods"), cmpopts.EquateEmpty()); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// Of a pod that is nominated and is in the queue no more, as while it is bound, the
+// recording has the name alone. Once it is gone nothing is left of it.
+func TestNominatedByName(t *testing.T) {
+	t.Parallel()
+	c := cycle(t, "1", recording.Attempt{Node: "big"})
+	without := start(t)
+	if _, err := without.Step(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	named := object(t, "Pod", "n", &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "n", UID: "n"}})
+	with := c
+	with.Put, with.Waiting, with.Nominated = append(slices.Clone(c.Put), named), []types.UID{"n", "p"}, map[types.UID]string{"n": "big"}
+	r := start(t)
+	if _, err := r.Step(t.Context(), with); err != nil {
+		t.Fatal(err)
+	}
+	if r.follower.hash == without.follower.hash {
+		t.Error("the nominated pod is not seen")
+	}
+	c.Put = nil
+	if _, err := r.Step(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	if r.follower.hash != without.follower.hash {
+		t.Error("the nominated pod is gone, and something of it is still seen")
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
 	st "k8s.io/kubernetes/pkg/scheduler/testing"
 
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/args"
@@ -316,6 +317,10 @@ func TestUnconcerned(t *testing.T) {
 		if got := lab.Calls(t, gpumemory.Name, point); got != want {
 			t.Errorf("%s ran %d times, want %d", point, got, want)
 		}
+	}
+	// With NominatedNodeNameForExpectation off nobody asks beforehand whether PreBind is needed.
+	if status := lab.Framework("test").RunPreBindPlugins(t.Context(), framework.NewCycleState(), pod("p", ""), "a"); !status.IsSuccess() {
+		t.Errorf("PreBind, which was not asked beforehand, has an error for a pod without GPU memory: %v", status)
 	}
 	sign := func(p *v1.Pod) string {
 		p.Spec.SchedulerName = "test"

@@ -113,9 +113,13 @@ func (p *Plugin) PreBindPreFlight(_ context.Context, _ fwk.CycleState, pod *v1.P
 	return &fwk.PreBindPreFlightResult{AllowParallel: true}, nil
 }
 
-// PreBind writes the indexes of the pod's devices to it. The patch names the UID,
-// so that it fails on a pod of the same name that came since.
+// PreBind writes the indexes of the pod's devices to it, if it asks for any: upstream
+// calls PreBindPreFlight only while NominatedNodeNameForExpectation is on. The patch
+// names the UID, so that it fails on a pod of the same name that came since.
 func (p *Plugin) PreBind(ctx context.Context, _ fwk.CycleState, pod *v1.Pod, nodeName string) *fwk.Status {
+	if !asks(pod) {
+		return nil
+	}
 	index := p.ledger.devices(pod.UID).String()
 	if index == "" {
 		return fwk.AsStatus(fmt.Errorf("plugin %q: pod has no device on node %q; Reserve must be enabled beside PreBind", Name, nodeName))
