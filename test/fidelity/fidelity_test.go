@@ -3,6 +3,7 @@ package fidelity_test
 import (
 	"flag"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 
@@ -62,6 +63,9 @@ func judge(t *testing.T, path string) {
 			t.Logf("seed %d, cases %d to %d\n%s", *seed, *from, *from+*cases-1, f)
 			if share := 1 - float64(f.all.disagree)/float64(max(f.all.cycles, 1)); share < *least {
 				t.Errorf("%d of %d attempts disagree: the share that agrees is %.4f, want %.4f", f.all.disagree, f.all.cycles, share, *least)
+			}
+			if len(f.broken) > 0 {
+				t.Errorf("%d pods were given up after a node had been found, first\n%s", len(f.broken), strings.Join(f.broken[:min(len(f.broken), 5)], "\n"))
 			}
 			if f.all.invalid*100 >= f.all.cycles {
 				t.Errorf("%d of %d attempts are invalid, want under 1%%", f.all.invalid, f.all.cycles)

@@ -21,6 +21,9 @@ type figures struct {
 	first []string // the first differences
 	// invalid has the first cycle of each reason, and how many there are.
 	invalid map[string]*reason
+	// broken are pods that were given up after a node had been found, and not because
+	// something was gone by then: the scheduler's own fault.
+	broken []string
 }
 
 // reason is why cycles are invalid.
@@ -45,6 +48,11 @@ func newFigures() *figures {
 
 // add counts a cycle.
 func (f *figures) add(c recording.Cycle, r replay.Result) {
+	for _, a := range c.Late {
+		if !slices.ContainsFunc([]string{"not found", "being deleted", "preempted by", "was rejected on permit"}, func(part string) bool { return strings.Contains(a.Message, part) }) {
+			f.broken = append(f.broken, fmt.Sprintf("before cycle %d, %s/%s on %s: %s", c.Number, a.Namespace, a.Name, a.Node, a.Message))
+		}
+	}
 	count := func(to *figure) {
 		to.cases[c.Attempts[0].Namespace] = true
 		to.cycles++
