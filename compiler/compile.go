@@ -231,7 +231,7 @@ func (c *compilation) compileAll() {
 			d.siblings = drafts
 			d.compile()
 			c.plan.Changes = append(c.plan.Changes, Change{
-				Workload: w, Template: d.index, Policies: d.policyNames(), After: d.after, Effects: d.effects,
+				Workload: w, Template: d.index, Policies: d.policyNames(), After: d.after, Effects: d.effects, Nowhere: d.nowhere,
 			})
 		}
 		c.settleGang(w, drafts)

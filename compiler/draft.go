@@ -58,6 +58,8 @@ type draft struct {
 	// failed says that the node affinity could not be settled: what follows
 	// from it is then not judged.
 	failed bool
+	// nowhere is Change.Nowhere.
+	nowhere []string
 	// tainted says that taints which keep the pods off have been reported.
 	tainted bool
 }

@@ -76,6 +76,11 @@ type Change struct {
 	After workload.PodFields
 	// Effects explain every difference between Pods and After.
 	Effects []Effect
+	// Nowhere are the policies whose requirement of nodes excludes what the
+	// template requires itself, sorted. On the admission surface alone: there the
+	// API server, which knows no nodes, gives the pods the requirement all the same,
+	// and then no node fits them.
+	Nowhere []string
 }
 
 // Level is how far from the built-in fields an effect had to go.

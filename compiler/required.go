@@ -41,14 +41,13 @@ func (d *draft) settleRequired() {
 				rule: "workload/contradiction", at: d.manifestAt(workload.NodeAffinity),
 				message: "the manifest's own nodeSelector and node affinity exclude each other, so its pods can run nowhere; correct the manifest",
 			})
+			table := d.requiredTable()
+			d.admitAnyway(table, own, d.unsaid(table, own))
 		}
 		return
 	}
-	exprs := make([]nodeexpr.Expr, len(d.required))
-	for i, s := range d.required {
-		exprs[i] = s.expr
-	}
-	table := nodeexpr.NewTable(exprs)
+	table := d.requiredTable()
+	exprs := d.requiredExprs()
 	needed := d.unsaid(table, own)
 	if len(needed) == 0 {
 		return
@@ -64,12 +63,66 @@ func (d *draft) settleRequired() {
 	switch {
 	case errors.Is(err, nodeexpr.ErrTooMany):
 		d.tooManyTerms(needed)
+		d.admitAnyway(table, own, needed)
 	case d.final.IsFalse():
 		d.failed = true
 		d.reportContradiction(selector, ownExpr, base, needed)
+		d.fitNowhere(base, needed)
+		d.admitAnyway(table, own, needed)
 	default:
 		d.writeRequired(needed, added, terms)
 	}
+}
+
+func (d *draft) requiredExprs() []nodeexpr.Expr {
+	exprs := make([]nodeexpr.Expr, len(d.required))
+	for i, s := range d.required {
+		exprs[i] = s.expr
+	}
+	return exprs
+}
+
+func (d *draft) requiredTable() *nodeexpr.Table { return nodeexpr.NewTable(d.requiredExprs()) }
+
+// admitAnyway writes what the API server adds to the pods of a template for which
+// nothing else is compiled: under admission it merges terms without knowing what
+// comes of them.
+func (d *draft) admitAnyway(table *nodeexpr.Table, own *corev1.NodeSelector, needed []statement) {
+	if !d.c.admitting() || len(needed) == 0 {
+		return
+	}
+	if terms, err := table.Merge(ownTerms(own), d.after.NodeSelector, maxTerms); err == nil {
+		d.nodeAffinity().RequiredDuringSchedulingIgnoredDuringExecution = &corev1.NodeSelector{NodeSelectorTerms: terms}
+	}
+	for _, group := range groupStatements(needed) {
+		d.effect(requiredField, group[0].expr.Terms(), requiredReason, statementOrigins(group)...)
+	}
+}
+
+// fitNowhere notes which policies leave the pods no node: those that exclude what
+// the template requires, or else all together.
+func (d *draft) fitNowhere(base nodeexpr.Expr, needed []statement) {
+	if !d.c.admitting() {
+		return
+	}
+	var alone, all []string
+	for _, s := range needed {
+		all = append(all, s.origin.Policy)
+		if excludes(base, s.expr) {
+			alone = append(alone, s.origin.Policy)
+		}
+	}
+	if len(alone) == 0 {
+		alone = all
+	}
+	slices.Sort(alone)
+	d.nowhere = slices.Compact(alone)
+}
+
+// excludes reports whether no node meets all of the expressions.
+func excludes(exprs ...nodeexpr.Expr) bool {
+	e, err := nodeexpr.And(maxTerms*maxTerms, exprs...)
+	return err == nil && e.IsFalse()
 }
 
 func ownTerms(own *corev1.NodeSelector) []corev1.NodeSelectorTerm {
@@ -146,10 +199,6 @@ func (d *draft) writeNodeSelector(needed []statement, added nodeexpr.Expr) bool 
 // reportContradiction says which requirements exclude each other: one and the
 // manifest, else two, else all of them.
 func (d *draft) reportContradiction(selector, own, base nodeexpr.Expr, needed []statement) {
-	excludes := func(exprs ...nodeexpr.Expr) bool {
-		e, err := nodeexpr.And(maxTerms*maxTerms, exprs...)
-		return err == nil && e.IsFalse()
-	}
 	found := false
 	for _, s := range needed {
 		if !excludes(base, s.expr) {

@@ -67,15 +67,16 @@ type entry struct {
 }
 
 // gathered returns the list of what the cases that hold add: in the order of
-// their policies, and first what comes without a condition.
+// their groups, and first what comes without a condition.
 func (p *program) gathered(name string, entries []entry) string {
 	byCondition := map[string]map[string][]string{}
 	for _, e := range entries {
 		if byCondition[e.when.If] == nil {
 			byCondition[e.when.If] = map[string][]string{}
 		}
-		byPolicy := byCondition[e.when.If]
-		byPolicy[e.when.Policy] = append(byPolicy[e.when.Policy], e.elements...)
+		byGroup := byCondition[e.when.If]
+		group := p.group[e.when.Policy]
+		byGroup[group] = append(byGroup[group], e.elements...)
 	}
 	conditions := slices.Sorted(maps.Keys(byCondition))
 	if i := slices.Index(conditions, cel.True); i > 0 {
@@ -83,15 +84,17 @@ func (p *program) gathered(name string, entries []entry) string {
 	}
 	var parts []string
 	for i, condition := range conditions {
-		policies := slices.Sorted(maps.Keys(byCondition[condition]))
-		rows := make([]row, len(policies))
-		for j, policy := range policies {
-			rows[j] = row{cel.Quote(policy), "[" + strings.Join(byCondition[condition][policy], ", ") + "]"}
+		groups := slices.Sorted(maps.Keys(byCondition[condition]))
+		rows := make([]row, len(groups))
+		for j, group := range groups {
+			rows[j] = row{cel.Quote(group), "[" + strings.Join(byCondition[condition][group], ", ") + "]"}
 		}
-		found := p.lookup(fmt.Sprintf("%sOf_%d", name, i), rows, "p")
-		part := fmt.Sprintf("variables.policies.map(p, %s.orValue([])).flatten()", found)
+		part := fmt.Sprintf("variables.groups.map(g, %s.orValue([])).flatten()", p.lookup(fmt.Sprintf("%sOf_%d", name, i), rows, "g"))
 		if condition != cel.True {
-			part = "(" + cel.If(cel.And(fmt.Sprintf("variables.policies.exists(p, %s.hasValue())", found), condition), part, "[]") + ")"
+			// What the condition says is worked out only where it matters.
+			given := fmt.Sprintf("%sGiven_%d", name, i)
+			p.define(given, "%s", part)
+			part = "(" + cel.If(cel.And("variables."+given+".size() > 0", condition), "variables."+given, "[]") + ")"
 		}
 		parts = append(parts, part)
 	}
@@ -127,9 +130,8 @@ func itself(i int) []int { return []int{i} }
 // row is a row of a constant table: literals of its key and its value.
 type row struct{ key, value string }
 
-// maxInline keeps expressions legible: a longer table is a variable of its own.
-// The API server prepares all variables for each evaluation, used or not, so
-// that a short one costs more than it says.
+// maxInline keeps expressions legible: a longer table is a variable of its own,
+// while several places use it.
 const maxInline = 1_000
 
 // lookup returns the expression that looks a key up in a constant table: an

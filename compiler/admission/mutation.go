@@ -26,8 +26,7 @@ func (s Set) compile() *program {
 		p.own(s)
 	}
 	p.nodeLabels(s)
-	p.required(s)
-	p.preferred(s)
+	p.nodeAffinity(s)
 	p.tolerations(s)
 	p.spread(s)
 	p.affinity(s)
@@ -42,6 +41,9 @@ func (s Set) compile() *program {
 
 // changes says when a field of the pod spec changes.
 func (p *program) changes(field, when string) {
+	if p.while != "" {
+		when = p.while + " && (" + when + ")"
+	}
 	p.changed = append(p.changed, fmt.Sprintf(`%s ? %s : ""`, when, cel.Quote(field)))
 }
 
@@ -53,6 +55,9 @@ func (p *program) patch(operations string) { p.operations = append(p.operations,
 // several need is made by the first that does: the path of each is listed once
 // with all of their conditions.
 func (p *program) parents(when string, path ...string) {
+	if p.while != "" {
+		when = p.while + " && " + when
+	}
 	for n := range path {
 		at := path[:n+1]
 		i := slices.IndexFunc(p.made, func(m parent) bool { return slices.Equal(m.path, at) })
@@ -61,6 +66,28 @@ func (p *program) parents(when string, path ...string) {
 			i = len(p.made) - 1
 		}
 		p.made[i].when = append(p.made[i].when, when)
+	}
+}
+
+// whole adds what a field gets that is made of wishes alone where the pod has
+// nothing in it: the value, if asked holds. That is nearly every pod, and then
+// nothing has to be merged; nor has it where the pod has just that value, as it
+// does when the API server asks again. For all other pods, and for those of which
+// plain does not hold, otherwise adds what merges. The value must be what merging
+// with nothing comes to.
+func (p *program) whole(name, field, at string, own []string, plain, value, asked string, otherwise func()) {
+	has := specField(own)
+	p.define(name+"Case", `!(%[1]s) ? "merge" : !%[2]s.hasValue() ? (%[3]s ? "new" : "as it is") : dyn(%[2]s.value()) == dyn(%[4]s) ? "as it is" : "merge"`, plain, has, asked, value)
+	is := func(what string) string { return fmt.Sprintf("variables.%sCase == %q", name, what) }
+	p.changes(field, is("new"))
+	p.parents(is("new"), own[:len(own)-1]...)
+	p.patch(operation(is("new"), "add", under(at), value))
+	before := len(p.operations)
+	p.while = is("merge")
+	otherwise()
+	p.while = ""
+	if merging := p.operations[before:]; len(merging) > 0 {
+		p.operations = append(p.operations[:before:before], "("+is("merge")+" ? "+strings.Join(merging, "\n+ ")+" : [])")
 	}
 }
 

@@ -40,6 +40,10 @@ const (
         || r[0][1] == "Lt" && (q[0][1] == "In" && q[1].all(v, v.matches("^-?[0-9]{1,18}$") && int(v) < int(r[1][0])) || q[0][1] == "Lt" && q[1].all(v, v.matches("^-?[0-9]{1,18}$") && int(v) <= int(r[1][0])))
       )`
 
+	// apiRequirements turns a list of requirements, all of labels, back into those of
+	// the API.
+	apiRequirements = `.map(r, {"key": dyn(r[0][0]), "operator": dyn(r[0][1]), ?"values": optional.ofNonZeroValue(dyn(r[1]))})`
+
 	// labelRequirements and fieldRequirements turn a list of requirements back
 	// into those of the API.
 	labelRequirements = `.filter(r, !r[0][0].startsWith("@")).map(r, {"key": dyn(r[0][0]), "operator": dyn(r[0][1]), ?"values": optional.ofNonZeroValue(dyn(r[1]))})`
@@ -66,6 +70,86 @@ func (p *program) nodeLabels(s Set) {
 	p.patch(fmt.Sprintf(`variables.nodeLabelsAdded.map(l, JSONPatch{op: "add", path: %s + jsonpatch.escapeKey(l[0]), value: l[1]})`, under("/nodeSelector/")))
 }
 
+// nodeAffinity adds to the node affinity, of which a pod mostly has none.
+func (p *program) nodeAffinity(s Set) {
+	p.requiredAsked(s)
+	p.preferredAsked(s)
+	merge := func() {
+		p.required(s)
+		p.preferred(s)
+	}
+	var fields, asked []string
+	if t := s.Required.Table; t != nil && len(t.Expressions) > 0 {
+		if singles(t) < len(t.Expressions) {
+			// Which of several alternatives is needed depends on the others.
+			merge()
+			return
+		}
+		const made = "variables.requiredMinimal.map(i, variables.requirements[i])"
+		term := `?"matchExpressions": optional.ofNonZeroValue(` + made + apiRequirements + `)`
+		if hasFields(t) {
+			term = `?"matchExpressions": optional.ofNonZeroValue(` + made + labelRequirements + `), ?"matchFields": optional.ofNonZeroValue(` + made + fieldRequirements + `)`
+		}
+		asked = append(asked, "variables.requiredMinimal.size() > 0")
+		fields = append(fields, `?"requiredDuringSchedulingIgnoredDuringExecution": variables.requiredMinimal.size() == 0 ? optional.none() : optional.of(dyn({"nodeSelectorTerms": [{`+term+`}]}))`)
+	}
+	if len(s.Preferred) > 0 {
+		asked = append(asked, "variables.preferredAsked.size() > 0")
+		fields = append(fields, `?"preferredDuringSchedulingIgnoredDuringExecution": optional.ofNonZeroValue(dyn(`+s.preferredTerms("variables.preferredAsked")+`))`)
+	}
+	if len(fields) == 0 {
+		return
+	}
+	p.define("nodeAffinityAsked", "{\n  %s\n}", strings.Join(fields, ",\n  "))
+	plain := "variables.spec.?nodeSelector.orValue({}).size() == 0"
+	if len(s.NodeLabels) > 0 {
+		plain += " && variables.nodeLabelsAdded.size() == 0"
+	}
+	p.whole("nodeAffinity", "affinity", "/affinity/nodeAffinity", []string{"affinity", "nodeAffinity"}, plain, "variables.nodeAffinityAsked", cel.Or(asked...), merge)
+}
+
+// requiredAsked defines the requirements that are asked for: by expressions of
+// one alternative, and of these what no other one says.
+func (p *program) requiredAsked(s Set) {
+	t := s.Required.Table
+	if t == nil || len(t.Expressions) == 0 {
+		return
+	}
+	rows, impliedBy := make([]string, len(t.Requirements)), make([][]int, len(t.Requirements))
+	for i, r := range t.Requirements {
+		rows[i] = requirement(r)
+		for _, j := range t.Implied[i] {
+			if j != i {
+				impliedBy[j] = append(impliedBy[j], i)
+			}
+		}
+	}
+	p.define("requirements", "%s", lines(rows))
+	p.chosen("requiredAsked", s.Required.When[:singles(t)], func(i int) []int { return t.Expressions[i].Alternatives[0] })
+	if !slices.ContainsFunc(impliedBy, func(by []int) bool { return len(by) > 0 }) {
+		p.define("requiredMinimal", "variables.requiredAsked")
+		return
+	}
+	by := make([]string, len(impliedBy))
+	for i := range impliedBy {
+		by[i] = numbers(impliedBy[i])
+	}
+	p.define("requiredMinimal", `variables.requiredAsked.filter(i, !%s[i].exists(j, j in variables.requiredAsked))`, "["+strings.Join(by, ", ")+"]")
+}
+
+// singles is how many of the table's expressions have one alternative; they come
+// first.
+func singles(t *nodeexpr.Table) int {
+	if i := slices.IndexFunc(t.Expressions, func(x nodeexpr.TableExpression) bool { return len(x.Alternatives) > 1 }); i >= 0 {
+		return i
+	}
+	return len(t.Expressions)
+}
+
+func hasFields(t *nodeexpr.Table) bool {
+	return slices.ContainsFunc(t.Requirements, func(r nodeexpr.Requirement) bool { return r.Key.Field })
+}
+
 // required adds to the required node affinity. The rule is nodeexpr.Table.Merge.
 func (p *program) required(s Set) {
 	t := s.Required.Table
@@ -77,27 +161,16 @@ func (p *program) required(s Set) {
 	p.define("requiredOwnTerms", "variables.requiredBase.map(t,\n    %s)", termRequirements)
 	p.define("nodeLabels", `variables.spec.?nodeSelector.orValue({}).transformList(k, v, [[string(k), "In"], [string(v)]])
 + variables.nodeLabelsAdded.map(l, [[l[0], "In"], [l[1]]])`)
-	rows := make([]string, len(t.Requirements))
-	implied, impliedBy := make([]string, len(t.Requirements)), make([][]int, len(t.Requirements))
-	for i, r := range t.Requirements {
-		rows[i], implied[i] = requirement(r), numbers(t.Implied[i])
-		for _, j := range t.Implied[i] {
-			if j != i {
-				impliedBy[j] = append(impliedBy[j], i)
-			}
-		}
+	implied := make([]string, len(t.Requirements))
+	for i := range t.Requirements {
+		implied[i] = numbers(t.Implied[i])
 	}
-	p.define("requirements", "%s", lines(rows))
-	singles := slices.IndexFunc(t.Expressions, func(x nodeexpr.TableExpression) bool { return len(x.Alternatives) > 1 })
-	if singles < 0 {
-		singles = len(t.Expressions)
-	}
-	p.chosen("requiredAsked", s.Required.When[:singles], func(i int) []int { return t.Expressions[i].Alternatives[0] })
+	single := singles(t)
 	relevant := "variables.requiredAsked"
-	choices := t.Expressions[singles:]
+	choices := t.Expressions[single:]
 	if len(choices) > 0 {
 		p.define("implied", "%s", "["+strings.Join(implied, ", ")+"]")
-		p.chosen("requiredChoices", s.Required.When[singles:], itself)
+		p.chosen("requiredChoices", s.Required.When[single:], itself)
 		said := make([]string, len(choices))
 		for i, x := range choices {
 			said[i] = numbers(slices.Concat(x.Alternatives...))
@@ -107,17 +180,8 @@ func (p *program) required(s Set) {
 	}
 	p.define("requiredMet", `variables.requiredOwnTerms.map(t, [t + variables.nodeLabels].map(has, has.size() == 0 ? [] :
     %s.filter(i, [variables.requirements[i]].exists(r, r in has || has.exists(q, %s)))).flatten())`, relevant, implies)
-	minimal := "variables.requiredAsked"
-	if slices.ContainsFunc(impliedBy, func(by []int) bool { return len(by) > 0 }) {
-		by := make([]string, len(impliedBy))
-		for i := range impliedBy {
-			by[i] = numbers(impliedBy[i])
-		}
-		p.define("requiredMinimal", `variables.requiredAsked.filter(i, !%s[i].exists(j, j in variables.requiredAsked))`, "["+strings.Join(by, ", ")+"]")
-		minimal = "variables.requiredMinimal"
-	}
 	p.define("required_0", `variables.requiredMet.transformList(n, met, [n] + (
-    variables.requiredOwn.size() > 0 && variables.requiredOwnTerms[n].size() == 0 ? [] : %s.filter(i, !(i in met))))`, minimal)
+    variables.requiredOwn.size() > 0 && variables.requiredOwnTerms[n].size() == 0 ? [] : variables.requiredMinimal.filter(i, !(i in met))))`)
 	grown := "variables.required_0"
 	for i, x := range choices {
 		p.choice(i, x.Alternatives)
@@ -129,7 +193,7 @@ func (p *program) required(s Set) {
 	p.define("requiredChanged", `variables.requiredGrown.exists(g, g.size() > 1)`)
 	p.define("requiredLabels", `variables.requiredGrown.map(g, g.slice(1, g.size()).map(i, variables.requirements[i])
     %s)`, labelRequirements)
-	fields := slices.ContainsFunc(t.Requirements, func(r nodeexpr.Requirement) bool { return r.Key.Field })
+	fields := hasFields(t)
 	if fields {
 		p.define("requiredFields", `variables.requiredGrown.map(g, g.slice(1, g.size()).map(i, variables.requirements[i])
     %s)`, fieldRequirements)
@@ -180,8 +244,8 @@ func (p *program) choice(step int, alternatives [][]int) {
 	p.define(fmt.Sprintf("required_%d", step+1), "%s", cel.If(fmt.Sprintf("%d in variables.requiredChoices", step), after, before))
 }
 
-// preferred adds preferred terms to the node affinity, and raises weights.
-func (p *program) preferred(s Set) {
+// preferredAsked defines the preferred terms that are asked for.
+func (p *program) preferredAsked(s Set) {
 	if len(s.Preferred) == 0 {
 		return
 	}
@@ -200,20 +264,37 @@ func (p *program) preferred(s Set) {
 	// An element of the lists is the number of a term and its weight.
 	p.define("preferredWishes", "%s", p.gathered("preferred", weights))
 	p.define("preferences", "%s", lines(terms))
-	p.define("preferredAsked", `variables.preferredWishes.map(w, w[0]).distinct().sort().map(i, [i, [100, variables.preferredWishes.filter(w, w[0] == i).map(w, w[1]).sum()].min()])`)
+	p.define("preferredAsked", `variables.preferredWishes.size() < 2 ? variables.preferredWishes
+  : variables.preferredWishes.map(w, w[0]).distinct().sort().map(i, [i, [100, variables.preferredWishes.filter(w, w[0] == i).map(w, w[1]).sum()].min()])`)
+}
+
+// preferredTerms returns the expression of the terms that the list holds, as the
+// API has them, the heaviest first.
+func (s Set) preferredTerms(list string) string {
+	preference := `?"matchExpressions": optional.ofNonZeroValue(variables.preferences[w[0]]` + apiRequirements + `)`
+	if slices.ContainsFunc(s.Preferred, func(t Preferred) bool { return len(t.Term.MatchFields) > 0 }) {
+		preference = `?"matchExpressions": optional.ofNonZeroValue(variables.preferences[w[0]]` + labelRequirements + `),
+      ?"matchFields": optional.ofNonZeroValue(variables.preferences[w[0]]` + fieldRequirements + `)`
+	}
+	return fmt.Sprintf(`%s.sortBy(w, w[0] - w[1] * %d).map(w, {
+    "weight": dyn(w[1]),
+    "preference": dyn({
+      %s
+    })
+  })`, list, len(s.Preferred), preference)
+}
+
+// preferred adds preferred terms to the node affinity, and raises weights.
+func (p *program) preferred(s Set) {
+	if len(s.Preferred) == 0 {
+		return
+	}
 	p.define("preferredOwn", `variables.spec.?affinity.?nodeAffinity.?preferredDuringSchedulingIgnoredDuringExecution.orValue([])`)
 	p.define("preferredOwnTerms", "variables.preferredOwn.map(o, o.preference).map(t,\n    %s)", termRequirements)
 	p.define("preferredNow", `variables.preferredOwn.transformList(n, o,
     ([int(o.weight)] + variables.preferredAsked.filter(w, sets.equivalent(variables.preferredOwnTerms[n], variables.preferences[w[0]])).map(w, w[1])).max())`)
-	p.define("preferredAdded", `variables.preferredAsked.filter(w, !variables.preferredOwnTerms.exists(o, sets.equivalent(o, variables.preferences[w[0]])))
-  .sortBy(w, w[0] - w[1] * %d)`, len(s.Preferred))
-	p.define("preferredTerms", `variables.preferredAdded.map(w, {
-    "weight": dyn(w[1]),
-    "preference": dyn({
-      ?"matchExpressions": optional.ofNonZeroValue(variables.preferences[w[0]]%s),
-      ?"matchFields": optional.ofNonZeroValue(variables.preferences[w[0]]%s)
-    })
-  })`, labelRequirements, fieldRequirements)
+	p.define("preferredAdded", `variables.preferredAsked.filter(w, !variables.preferredOwnTerms.exists(o, sets.equivalent(o, variables.preferences[w[0]])))`)
+	p.define("preferredTerms", "%s", s.preferredTerms("variables.preferredAdded"))
 	p.weighted("preferred", "affinity", "nodeAffinity")
 }
 
@@ -256,18 +337,19 @@ func (p *program) tolerations(s Set) {
   .map(i, variables.tolerations[i])`, "["+strings.Join(covered, ", ")+"]")
 	// What the API server tolerates by itself, for 300 seconds, gives way: it adds
 	// nothing where the template says how long.
-	p.define("tolerationsDropped", `variables.tolerationsOwn.transformList(i, o,
+	p.define("tolerationsDropped", `variables.tolerationsAdded.size() == 0 ? [0].filter(i, false) : variables.tolerationsOwn.transformList(i, o,
     o[0] in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] && o[1] == "Exists" && o[3] == "NoExecute" && o[4] == "300"
       && variables.tolerationsAdded.exists(t, t[0] in ["", o[0]] && t[3] in ["", "NoExecute"]),
     i)`)
 	p.changes("tolerations", "variables.tolerationsAdded.size() > 0")
-	p.patch(operation("variables.tolerationsAdded.size() > 0 && !has(variables.spec.tolerations)", "add", under("/tolerations"), emptyList))
-	p.patch(fmt.Sprintf(`variables.tolerationsDropped.sortBy(i, -i).map(i, JSONPatch{op: "remove", path: %s + string(i)})`, under("/tolerations/")))
-	p.patch(fmt.Sprintf(`variables.tolerationsAdded.map(t, JSONPatch{op: "add", path: %s, value: {
+	ops := []string{operation("!has(variables.spec.tolerations)", "add", under("/tolerations"), emptyList)}
+	ops = append(ops, fmt.Sprintf(`variables.tolerationsDropped.sortBy(i, -i).map(i, JSONPatch{op: "remove", path: %s + string(i)})`, under("/tolerations/")))
+	ops = append(ops, fmt.Sprintf(`variables.tolerationsAdded.map(t, JSONPatch{op: "add", path: %s, value: {
     "operator": dyn(t[1]),
     ?"key": optional.ofNonZeroValue(dyn(t[0])),
     ?"value": optional.ofNonZeroValue(dyn(t[2])),
     ?"effect": optional.ofNonZeroValue(dyn(t[3])),
     ?"tolerationSeconds": t[4] == "" ? optional.none() : optional.of(dyn(int(t[4])))
   }})`, under("/tolerations/-")))
+	p.patch("(variables.tolerationsAdded.size() == 0 ? [] : " + strings.Join(ops, "\n+ ") + ")")
 }

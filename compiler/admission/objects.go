@@ -132,7 +132,8 @@ func (o *Objects) place(s Set, p *program) {
 			}},
 		},
 	}
-	o.Place.Spec.Variables = p.needed(o.Place.Spec.Mutations[0].JSONPatch.Expression)
+	expression := &o.Place.Spec.Mutations[0].JSONPatch.Expression
+	o.Place.Spec.Variables = inline(p.needed(*expression), expression)
 	o.PlaceBinding = mutationBinding(o.Place.ObjectMeta)
 }
 
@@ -198,11 +199,16 @@ func (o *Objects) audit(s Set, p *program) {
 	// policy that does so, it is only trusted to say what it says.
 	placed := admissionregistrationv1.Variable{Name: "placed", Expression: fmt.Sprintf(`variables.mark.startsWith(%s)`, cel.Quote(o.Content+" "))}
 	pending := admissionregistrationv1.Variable{Name: "pending", Expression: `variables.placed || variables.policies.size() == 0 ? [""].filter(c, false) : variables.changes`}
-	used := []string{placed.Expression, pending.Expression, o.Audit.Spec.Validations[0].MessageExpression}
-	for _, a := range o.Audit.Spec.AuditAnnotations {
-		used = append(used, a.ValueExpression)
+	used := []string{placed.Expression, pending.Expression}
+	validation := &o.Audit.Spec.Validations[0]
+	expressions := []*string{&validation.Expression, &validation.MessageExpression}
+	for i := range o.Audit.Spec.AuditAnnotations {
+		expressions = append(expressions, &o.Audit.Spec.AuditAnnotations[i].ValueExpression)
 	}
-	o.Audit.Spec.Variables = append(p.needed(used...), placed, pending)
+	for _, e := range expressions {
+		used = append(used, *e)
+	}
+	o.Audit.Spec.Variables = inline(append(p.needed(used...), placed, pending), expressions...)
 	m.Annotations = nil
 	o.AuditBinding = &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
 		TypeMeta: typeMeta("ValidatingAdmissionPolicyBinding"), ObjectMeta: m,

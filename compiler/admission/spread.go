@@ -27,10 +27,21 @@ func (p *program) spread(s Set) {
 	if len(s.Spreads)+len(s.RawSpreads) == 0 {
 		return
 	}
+	if len(s.Spreads) > 0 {
+		p.spreadWishes(s)
+	}
+	if len(s.RawSpreads) > 0 {
+		p.mergeSpreads(s)
+		return
+	}
+	p.whole("spreads", "topologySpreadConstraints", "/topologySpreadConstraints", []string{"topologySpreadConstraints"}, "true", "variables.spreadWishes", "variables.spreadWishes.size() > 0", func() { p.mergeSpreads(s) })
+}
+
+// mergeSpreads joins what is asked with what is there.
+func (p *program) mergeSpreads(s Set) {
 	p.define("spreadsOwn", `variables.spec.?topologySpreadConstraints.orValue([])`)
 	now := "variables.spreadsOwn"
 	if len(s.Spreads) > 0 {
-		p.spreadWishes(s)
 		now = p.place(0, now, "variables.spreadWishes")
 	}
 	whens := make([]When, len(s.RawSpreads))
@@ -104,9 +115,9 @@ func (p *program) spreadWishes(s Set) {
   })`, p.numbered("spreadKeys", keys), p.numbered("spreadStrengths", strengths), p.numbered("spreadSkews", skews), p.numbered("spreadDomains", domainsWanted),
 		own, ownSelector, p.numbered("spreadSelectors", selectors), own, ownMatchKeys, plainRow)
 	p.define("spreadCounted", `variables.spreadRows.map(w, w.selector).map(s, %s)`, canonicalSelector("s"))
-	p.define("spreadGroups", `variables.spreadRows.size() < 2 ? variables.spreadRows.map(w, [w]) : variables.spreadRows.transformList(i, w, variables.spreadRows.transformList(j, o,
+	p.define("spreadGroups", `variables.spreadRows.transformList(i, w, variables.spreadRows.transformList(j, o,
       o.key == w.key && o.matchKeys == w.matchKeys && sets.equivalent(variables.spreadCounted[i], variables.spreadCounted[j]), o))`)
-	p.define("spreadJoined", `variables.spreadGroups.transformList(i, g,
+	p.define("spreadJoined", `variables.spreadRows.size() < 2 ? variables.spreadRows : variables.spreadGroups.transformList(i, g,
     !variables.spreadRows.slice(0, i).exists(o, o in g), {
       "key": dyn(g[0].key), "selector": dyn(g[0].selector), "matchKeys": dyn(g[0].matchKeys),
       "require": dyn(g.exists(o, o.require)), "maxSkew": dyn(g.map(o, int(o.maxSkew)).min()), "minDomains": dyn(g.map(o, int(o.minDomains)).max())%s

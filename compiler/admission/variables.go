@@ -37,6 +37,10 @@ type program struct {
 	// made are the maps that the patch makes first, operations the rest of it.
 	made       []parent
 	operations []string
+	// while is a condition on what is added to the three; empty for none.
+	while string
+	// group is the group that each policy is in, by name; see groups.
+	group map[string]string
 }
 
 type variable struct{ name, text string }
@@ -131,17 +135,69 @@ func (p *program) policies(s Set) {
 	for _, g := range s.Grants {
 		p.define(grantVariable(g.Pool), "%s", g.Holds)
 	}
-	selected := p.selected(s.Policies)
-	var replaced []row
+	groups, members := s.groups()
+	p.group = map[string]string{}
+	several := false
+	var names []row
+	for _, g := range groups {
+		for _, name := range members[g.Name] {
+			p.group[name] = g.Name
+		}
+		if list := members[g.Name]; len(list) > 1 {
+			several = true
+			names = append(names, row{cel.Quote(g.Name), texts(list)})
+		}
+	}
+	p.groupsInForce(groups)
+	if !several {
+		p.define("policies", "variables.groups")
+		return
+	}
+	p.define("policies", `variables.groups.map(g, %s.orValue([g])).flatten().sort()`, p.lookup("members", names, "g"))
+}
+
+// groups returns the policies, of those that select the same pods the first alone,
+// and by its name the names of all of them, sorted: what they ask for is joined
+// once and for all then, and not for each pod. Policies that others replace, or
+// that replace others, stand for themselves.
+func (s Set) groups() (firsts []Policy, members map[string][]string) {
+	alone := map[string]bool{}
 	for _, policy := range s.Policies {
+		for _, by := range policy.ReplacedBy {
+			alone[by], alone[policy.Name] = true, true
+		}
+	}
+	members = map[string][]string{}
+	first := map[string]string{}
+	for _, policy := range s.Policies {
+		key := policy.Selects.Text()
+		name, ok := first[key]
+		if !ok || alone[policy.Name] {
+			name = policy.Name
+			firsts = append(firsts, policy)
+			if !alone[name] {
+				first[key] = name
+			}
+		}
+		members[name] = append(members[name], policy.Name)
+		slices.Sort(members[name])
+	}
+	return firsts, members
+}
+
+// groupsInForce defines the groups of which the policies are in force.
+func (p *program) groupsInForce(groups []Policy) {
+	selected := p.selected(groups)
+	var replaced []row
+	for _, policy := range groups {
 		if len(policy.ReplacedBy) > 0 {
 			replaced = append(replaced, row{cel.Quote(policy.Name), texts(policy.ReplacedBy)})
 		}
 	}
 	if len(replaced) == 0 {
-		p.define("policies", "%s", selected)
+		p.define("groups", "%s", selected)
 		return
 	}
 	p.define("selected", "%s", selected)
-	p.define("policies", `variables.selected.filter(p, !%s.orValue([]).exists(by, by in variables.selected))`, p.lookup("overrides", replaced, "p"))
+	p.define("groups", `variables.selected.filter(p, !%s.orValue([]).exists(by, by in variables.selected))`, p.lookup("overrides", replaced, "p"))
 }

@@ -13,15 +13,18 @@ import (
 // what they have.
 func (p Pool) pods() Policy {
 	const nodeName = `request.operation == "CREATE" ? object.spec.?nodeName.orValue("") : ""`
-	return p.policy(draft{
-		subject: "pods",
+	return p.answering(p.policy(draft{
+		subject: podsSubject,
 		reason:  "anybody may write a toleration or name a node, so the taint alone keeps nobody off; the API server's own admission policies refuse such pods without a webhook",
 		rules: []admissionv1.NamedRuleWithOperations{
 			rule("", []admissionv1.OperationType{admissionv1.Create, admissionv1.Update}, "pods", "pods/ephemeralcontainers", "pods/resize"),
 		},
 		// Nearly all pods end at the first condition: the API server then looks at
 		// nothing else of the policy.
-		conditions: p.conditions(p.couldUse(), p.exemptNamespaces(), p.exemptAccounts("object.spec"), requester(p.Exempt.Users, p.Exempt.Groups), mirrorPods()),
+		conditions: append(
+			[]admissionv1.MatchCondition{p.couldUse()},
+			p.orProbes(p.conditions(p.exemptNamespaces(), p.exemptAccounts("object.spec"), requester(p.Exempt.Users, p.Exempt.Groups), mirrorPods()))...,
+		),
 		variables: append(
 			p.podVariables("object.spec"),
 			variable("before", `request.operation == "UPDATE" ? oldObject.spec.?tolerations.orValue([]) : []`),
@@ -34,7 +37,7 @@ func (p Pool) pods() Policy {
 		),
 		message: fmt.Sprintf("pool %q is dedicated, and nothing grants it to the pod", p.Name),
 		actions: p.actions(),
-	})
+	}))
 }
 
 // bindings watches bindings that somebody else than a scheduler makes. A binding

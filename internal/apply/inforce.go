@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/kubectl-sched/kubectl-sched/compiler/admission"
+	"github.com/kubectl-sched/kubectl-sched/compiler/guard"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 )
 
@@ -50,12 +51,14 @@ func (a *Applier) WaitInForce(ctx context.Context, cs *ChangeSet, timeout time.D
 			return findings, err
 		}
 	}
-	place := cs.placePolicy()
-	if place == nil || place.Action == Keep && !cs.rebinds() {
-		return findings, nil
+	for _, asked := range cs.answering() {
+		fs, err := a.untilInForce(ctx, cs, asked)
+		findings = append(findings, fs...)
+		if err != nil {
+			return findings, err
+		}
 	}
-	fs, err := a.untilInForce(ctx, cs, place)
-	return append(findings, fs...), err
+	return findings, nil
 }
 
 var errNotInTime = errors.New("not in time")
@@ -65,12 +68,76 @@ func late(ctx context.Context) bool { return errors.Is(context.Cause(ctx), errNo
 
 // placePolicy returns the change of the policy that places pods, or nil.
 func (c *ChangeSet) placePolicy() *ObjectChange {
-	name := admission.Name(c.Set.Label(), admission.RolePlace)
-	i := slices.IndexFunc(c.Objects, func(o ObjectChange) bool { return o.Kind.Kind == mutatingPolicy && o.Name == name })
+	i := slices.IndexFunc(c.Objects, func(o ObjectChange) bool { return c.places(&o) })
 	if i < 0 {
 		return nil
 	}
 	return &c.Objects[i]
+}
+
+// places reports whether the object is the policy that places pods.
+func (c *ChangeSet) places(o *ObjectChange) bool {
+	return o.Kind.Kind == mutatingPolicy && o.Name == admission.Name(c.Set.Label(), admission.RolePlace)
+}
+
+// askedPolicy is a change of a policy that answers probes, or of its binding.
+type askedPolicy struct {
+	*ObjectChange
+	// binding is the change of its binding; nil where none is known.
+	binding *ObjectChange
+	// ask creates a pod as a dry run in the namespace, and returns the content of
+	// the policy that saw it; empty if none did.
+	ask func(a *Applier, ctx context.Context, namespace string) (string, error)
+	// silent says that it does not answer once the run is over: a guard that notes
+	// in the audit log alone.
+	silent bool
+}
+
+// answering returns the policies that answer probes and change: the one that
+// places pods, and those that guard pools.
+func (c *ChangeSet) answering() []askedPolicy {
+	var asked []askedPolicy
+	for i := range c.Objects {
+		o := &c.Objects[i]
+		p := askedPolicy{ObjectChange: o}
+		switch {
+		case c.places(o):
+			p.binding = c.binding(mutatingBinding, o.Name)
+			p.ask = func(a *Applier, ctx context.Context, namespace string) (string, error) {
+				return a.probe(ctx, c.Set, namespace)
+			}
+		case o.Kind.Kind == validating && o.label(guard.Label) != "" && o.annotation(admission.ContentAnnotation) != "":
+			p.binding = c.binding(validatingBind, o.Name)
+			p.ask = func(a *Applier, ctx context.Context, namespace string) (string, error) {
+				return a.probeGuard(ctx, o.Name, namespace)
+			}
+			p.silent = p.binding == nil || !speaks(p.binding.remaining())
+		default:
+			continue
+		}
+		if o.Action != Keep || p.binding != nil && p.binding.Action != Keep {
+			asked = append(asked, p)
+		}
+	}
+	return asked
+}
+
+// label and annotation are what the object says after the run, or said before it.
+func (c *ObjectChange) label(key string) string      { return c.either().GetLabels()[key] }
+func (c *ObjectChange) annotation(key string) string { return c.either().GetAnnotations()[key] }
+
+func (c *ObjectChange) either() *unstructured.Unstructured {
+	if after := c.remaining(); after != nil {
+		return &unstructured.Unstructured{Object: after}
+	}
+	return &unstructured.Unstructured{Object: c.Before}
+}
+
+// speaks reports whether the binding of a guard tells those whom it finds
+// something about.
+func speaks(binding map[string]any) bool {
+	actions, _, err := unstructured.NestedStringSlice(binding, "spec", "validationActions")
+	return err == nil && slices.ContainsFunc(actions, func(action string) bool { return action != string(admissionregistrationv1.Audit) })
 }
 
 // binding returns the change of the binding of a policy, or nil.
@@ -80,12 +147,6 @@ func (c *ChangeSet) binding(kind, policy string) *ObjectChange {
 		return nil
 	}
 	return &c.Objects[i]
-}
-
-// rebinds reports whether the binding of the place policy changes.
-func (c *ChangeSet) rebinds() bool {
-	b := c.binding(mutatingBinding, admission.Name(c.Set.Label(), admission.RolePlace))
-	return b != nil && b.Action != Keep
 }
 
 // typeChecked waits for what the API server's type checker says of a policy.
@@ -132,13 +193,13 @@ func (c *ObjectChange) finding(rule string, severity diag.Severity, message stri
 
 // untilInForce creates probes until the answers are what was written: the
 // content where the policy acts, and none where it does not act any more.
-func (a *Applier) untilInForce(ctx context.Context, cs *ChangeSet, place *ObjectChange) (diag.Findings, error) {
-	groups, err := a.probeGroups(ctx, cs, place)
+func (a *Applier) untilInForce(ctx context.Context, cs *ChangeSet, p askedPolicy) (diag.Findings, error) {
+	groups, err := a.probeGroups(ctx, cs, p)
 	if err != nil {
 		return nil, err
 	}
 	for _, g := range groups {
-		findings, err := a.untilAnswered(ctx, cs.Set, place, g)
+		findings, err := a.untilAnswered(ctx, p, g)
 		if err != nil || len(findings) > 0 {
 			return findings, err
 		}
@@ -155,11 +216,11 @@ type probeGroup struct {
 
 // untilAnswered probes one namespace of the group until its answer is right; the
 // next one, where a quota or others' admission refuse the probe.
-func (a *Applier) untilAnswered(ctx context.Context, set Set, place *ObjectChange, g probeGroup) (diag.Findings, error) {
+func (a *Applier) untilAnswered(ctx context.Context, p askedPolicy, g probeGroup) (diag.Findings, error) {
 	var refused string
 	for _, namespace := range g.namespaces[:min(len(g.namespaces), mostProbed)] {
 		err := wait.PollUntilContextCancel(ctx, pollEvery, true, func(ctx context.Context) (bool, error) {
-			got, err := a.probe(ctx, set, namespace)
+			got, err := p.ask(a, ctx, namespace)
 			return got == g.answer, err
 		})
 		var status apierrors.APIStatus
@@ -167,17 +228,17 @@ func (a *Applier) untilAnswered(ctx context.Context, set Set, place *ObjectChang
 		case err == nil:
 			return nil, nil
 		case late(ctx):
-			return diag.Findings{place.finding("apply/not-in-force", diag.Error,
+			return diag.Findings{p.finding("apply/not-in-force", diag.Error,
 				fmt.Sprintf("the API server does not act by what was written yet (asked in namespace %s)", namespace))}, nil
 		case !errors.As(err, &status):
-			return nil, fmt.Errorf("ask whether %s is in force: %w", place.Ref(), err)
+			return nil, fmt.Errorf("ask whether %s is in force: %w", p.Ref(), err)
 		}
 		refused = status.Status().Message
-		if strings.Contains(refused, place.Name) {
-			return diag.Findings{place.finding("apply/fails", diag.Error, "it refuses pods: "+refused)}, nil
+		if strings.Contains(refused, p.Name) {
+			return diag.Findings{p.finding("apply/fails", diag.Error, "it refuses pods: "+refused)}, nil
 		}
 	}
-	return diag.Findings{place.finding("apply/not-probed", diag.Info,
+	return diag.Findings{p.finding("apply/not-probed", diag.Info,
 		"whether it is in force cannot be tried; it should be within seconds ("+refused+")")}, nil
 }
 
@@ -186,31 +247,30 @@ const mostProbed = 5
 
 // probeGroups returns the namespaces by what happens to them: those that the
 // policy comes to, those that it leaves, and those that it stays in.
-func (a *Applier) probeGroups(ctx context.Context, cs *ChangeSet, place *ObjectChange) ([]probeGroup, error) {
+func (a *Applier) probeGroups(ctx context.Context, cs *ChangeSet, p askedPolicy) ([]probeGroup, error) {
 	list, err := a.Client.Kube.CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
 	if err != nil && !apierrors.IsForbidden(err) {
 		return nil, fmt.Errorf("list namespaces: %w", err)
 	}
 	content := ""
-	if place.Action != Delete {
-		content = (&unstructured.Unstructured{Object: place.After}).GetAnnotations()[admission.ContentAnnotation]
+	if p.Action != Delete && !p.silent {
+		content = p.annotation(admission.ContentAnnotation)
 	}
 	came, left, stayed := probeGroup{answer: content}, probeGroup{}, probeGroup{answer: content}
 	if err != nil {
 		// Who may not list namespaces can still ask in those that they name.
 		came.namespaces = cs.Scope.Namespaces
 	}
-	binding := cs.binding(mutatingBinding, place.Name)
 	for i := range list.Items {
 		n := &list.Items[i]
 		if n.Status.Phase != corev1.NamespaceActive {
 			continue
 		}
-		before, err := acts(n, place, binding, func(o *ObjectChange) map[string]any { return o.Before })
+		before, err := acts(n, p, func(o *ObjectChange) map[string]any { return o.Before })
 		if err != nil {
 			return nil, err
 		}
-		after, err := acts(n, place, binding, (*ObjectChange).remaining)
+		after, err := acts(n, p, (*ObjectChange).remaining)
 		if err != nil {
 			return nil, err
 		}
@@ -247,47 +307,15 @@ func (c *ObjectChange) remaining() map[string]any {
 
 // acts reports whether the policy acts in the namespace, in the state of it and
 // its binding that is asked for.
-func acts(n *corev1.Namespace, place, binding *ObjectChange, state func(*ObjectChange) map[string]any) (bool, error) {
-	if binding == nil || state(place) == nil || state(binding) == nil {
+func acts(n *corev1.Namespace, p askedPolicy, state func(*ObjectChange) map[string]any) (bool, error) {
+	if p.binding == nil || state(p.ObjectChange) == nil || state(p.binding) == nil {
 		return false, nil
 	}
-	ok, err := selects(state(place), "/spec/matchConstraints/namespaceSelector", n.Labels)
+	ok, err := selects(state(p.ObjectChange), "/spec/matchConstraints/namespaceSelector", n.Labels)
 	if err != nil || !ok {
 		return false, err
 	}
-	return selects(state(binding), "/spec/matchResources/namespaceSelector", n.Labels)
-}
-
-// probe creates a pod as a dry run, and returns the content of the place policy
-// that saw it; empty if none did.
-func (a *Applier) probe(ctx context.Context, set Set, namespace string) (string, error) {
-	no, yes := false, true
-	small := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1m"), corev1.ResourceMemory: resource.MustParse("1Mi")}
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "kubectl-sched-probe-", Annotations: map[string]string{admission.ProbeAnnotation: set.Label()}},
-		// So little that no quota and no rule of pod security minds.
-		Spec: corev1.PodSpec{
-			AutomountServiceAccountToken: &no,
-			SecurityContext: &corev1.PodSecurityContext{
-				RunAsNonRoot: &yes, SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
-			},
-			Containers: []corev1.Container{{
-				Name: "probe", Image: "registry.k8s.io/pause:3.10",
-				Resources: corev1.ResourceRequirements{Requests: small, Limits: small},
-				SecurityContext: &corev1.SecurityContext{
-					AllowPrivilegeEscalation: &no, Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
-				},
-			}},
-		},
-	}
-	made, err := a.Client.Kube.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{FieldManager: a.manager(), DryRun: dryRunOption(true)})
-	if err != nil {
-		return "", err
-	}
-	if answer := made.Annotations[admission.ProbeAnnotation]; answer != set.Label() {
-		return answer, nil
-	}
-	return "", nil
+	return selects(state(p.binding), "/spec/matchResources/namespaceSelector", n.Labels)
 }
 
 // selects reports whether the selector at the pointer of the object matches the

@@ -47,8 +47,12 @@ type PolicyStatus struct {
 	// they were created before it.
 	Predating int
 	// Pending are, under Observe, the selected pods that would be changed if they
-	// were created now.
+	// were created now. The API server changes also those whose own requirement of
+	// nodes excludes the policy's: it knows no nodes.
 	Pending int
+	// Nowhere are those of Pending that would then fit no node at all, because of
+	// the policy.
+	Nowhere int
 }
 
 // PlacedPods is how many pods the policy has placed, by whichever revision.
@@ -176,6 +180,8 @@ type wish struct {
 	policies []string
 	// changes are those of the policies that change something.
 	changes map[string]bool
+	// nowhere are those after whose change no node fits.
+	nowhere map[string]bool
 	// daemonSet says that the template is placed, not the pods, and mark and
 	// generation are what it carries.
 	daemonSet        bool
@@ -191,7 +197,7 @@ func wishesOf(plan *compiler.Plan, key string) map[types.UID]*wish {
 		uid := types.UID(change.Workload.UID)
 		w := wishes[uid]
 		if w == nil {
-			w = &wish{changes: map[string]bool{}}
+			w = &wish{changes: map[string]bool{}, nowhere: map[string]bool{}}
 			wishes[uid] = w
 		}
 		w.policies = append(w.policies, change.Policies...)
@@ -201,6 +207,9 @@ func wishesOf(plan *compiler.Plan, key string) map[types.UID]*wish {
 			for _, origin := range e.Origins {
 				w.changes[origin.Policy] = true
 			}
+		}
+		for _, name := range change.Nowhere {
+			w.nowhere[name] = true
 		}
 		if change.Workload.Kind == "DaemonSet" && change.Workload.Group == "apps" {
 			w.daemonSet = true
@@ -262,6 +271,9 @@ func (c *podCount) add(pod *metav1.PartialObjectMetadata, owners []types.UID) {
 		case c.status.Step.Observe:
 			if wanted.changes[name] {
 				p.Pending++
+			}
+			if wanted.nowhere[name] {
+				p.Nowhere++
 			}
 		default:
 			p.Predating++

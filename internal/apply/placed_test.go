@@ -10,7 +10,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/kubectl-sched/kubectl-sched/compiler"
+	"github.com/kubectl-sched/kubectl-sched/compiler/capability"
 	"github.com/kubectl-sched/kubectl-sched/policy"
+	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 )
 
 // document is what the lab's admission policies are said to be compiled from.
@@ -77,6 +80,88 @@ func TestStatusCountsPods(t *testing.T) {
 		Policies: []PolicyStatus{{Policy: "test", Selected: 6, Predating: 4, Placed: map[int]int{2: 1, 3: 2}}},
 	}, status()); d != "" {
 		t.Errorf("acting (-want +got):\n%s", d)
+	}
+	l.delete(a)
+}
+
+// TestStatusCountsContradictions holds what is said while the set observes of a pod
+// whose own node selector excludes the policy against what the API server makes of
+// such a pod as soon as the set acts: it gives it the requirement and does not
+// refuse it, and then no node fits it.
+func TestStatusCountsContradictions(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	a := l.applier(nil)
+	l.eventually("the service account", func(ctx context.Context) bool {
+		_, err := l.client.Kube.CoreV1().ServiceAccounts(l.namespace).Get(ctx, "default", metav1.GetOptions{})
+		return err == nil
+	})
+	create := func(name, arch string) *corev1.Pod {
+		t.Helper()
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{
+			NodeSelector: map[string]string{"disk": "fast"}, Containers: []corev1.Container{{Name: "main", Image: "example.com/main:1"}},
+		}}
+		if arch != "" {
+			pod.Spec.NodeSelector[corev1.LabelArchStable] = arch
+		}
+		made, err := l.client.Kube.CoreV1().Pods(l.namespace).Create(t.Context(), pod, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return made
+	}
+	create("indifferent", "")
+	create("contrary", "arm64")
+	create("content", "amd64")
+
+	at := func(line int) policy.Positions {
+		return policy.Positions{"": diag.At(diag.Pos{File: "policy.cue", Line: line, Column: 1})}
+	}
+	workloads := policy.Workloads{Namespaces: []string{l.namespace}}
+	placement := &policy.Placement{Policies: []policy.Policy{
+		{Name: "intel", Level: policy.Mandatory, Workloads: workloads, Positions: at(1), Nodes: &policy.Nodes{Require: &policy.NodeTerm{Arch: []string{"amd64"}}}},
+		{Name: "zoned", Level: policy.Mandatory, Workloads: workloads, Positions: at(2), Nodes: &policy.Nodes{Require: &policy.NodeTerm{Zones: []string{"a"}}}},
+	}}
+	plan, findings := compiler.Compile(compiler.Request{Placement: placement, Surface: policy.SurfaceAdmission, Set: l.set.Label(), Capabilities: capability.Capabilities{Minor: 37}})
+	if findings.HasErrors() {
+		t.Fatal(findings)
+	}
+	r := l.admit(a, true, plan.Objects)
+	r.Source = Source{Placement: placement}
+	l.step(a, r)
+	status, err := a.Status(t.Context(), l.state())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff([]PolicyStatus{
+		{Policy: "intel", Selected: 3, Pending: 2, Nowhere: 1, Placed: map[int]int{}},
+		{Policy: "zoned", Selected: 3, Pending: 3, Placed: map[int]int{}},
+	}, status.Admission.Policies); d != "" {
+		t.Errorf("observing (-want +got):\n%s", d)
+	}
+
+	r = l.admit(a, false, plan.Objects)
+	r.Source = Source{Placement: placement}
+	l.step(a, r)
+	required := func(pod *corev1.Pod) (keys []string) {
+		if pod.Spec.Affinity != nil && pod.Spec.Affinity.NodeAffinity != nil {
+			for _, e := range pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchExpressions {
+				keys = append(keys, e.Key)
+			}
+		}
+		return keys
+	}
+	for name, test := range map[string]struct {
+		arch string
+		want []string
+	}{
+		"indifferent-again": {"", []string{corev1.LabelArchStable, corev1.LabelTopologyZone}},
+		"contrary-again":    {"arm64", []string{corev1.LabelArchStable, corev1.LabelTopologyZone}},
+		"content-again":     {"amd64", []string{corev1.LabelTopologyZone}},
+	} {
+		if d := cmp.Diff(test.want, required(create(name, test.arch))); d != "" {
+			t.Errorf("%s is required (-want +got):\n%s", name, d)
+		}
 	}
 	l.delete(a)
 }

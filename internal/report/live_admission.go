@@ -26,18 +26,30 @@ func admissionText(s *apply.Status, o Options) string {
 	if len(a.Policies) == 0 {
 		return text
 	}
-	last := "PREDATE IT"
-	if a.Step.Observe {
-		last = "WOULD CHANGE"
-	}
 	t := &table{}
-	t.add("POLICY", "FOR PODS", "PLACED", last, "BY REVISION")
+	heads := []string{"PREDATE IT"}
+	// Most sets have no pod that would fit nowhere, and need no column for it.
+	nowhere := a.Step.Observe && slices.ContainsFunc(a.Policies, func(p apply.PolicyStatus) bool { return p.Nowhere > 0 })
+	if a.Step.Observe {
+		heads[0] = "WOULD CHANGE"
+	}
+	if nowhere {
+		heads = append(heads, "THEN NO NODE")
+	}
+	t.add(slices.Concat([]string{"POLICY", "FOR PODS", "PLACED"}, heads, []string{"BY REVISION"})...)
 	for _, p := range a.Policies {
-		n := p.Predating
+		counts := []int{p.Selected, p.PlacedPods(), p.Predating}
 		if a.Step.Observe {
-			n = p.Pending
+			counts[2] = p.Pending
 		}
-		t.add(p.Policy, strconv.Itoa(p.Selected), strconv.Itoa(p.PlacedPods()), strconv.Itoa(n), orNone(byRevision(p.Placed)))
+		if nowhere {
+			counts = append(counts, p.Nowhere)
+		}
+		cells := []string{p.Policy}
+		for _, n := range counts {
+			cells = append(cells, strconv.Itoa(n))
+		}
+		t.add(append(cells, orNone(byRevision(p.Placed)))...)
 	}
 	return text + "\n" + t.text(o.width())
 }
@@ -64,7 +76,7 @@ func admissionDocument(a *apply.AdmissionStatus) map[string]any {
 		}
 		policies = append(policies, map[string]any{
 			"policy": p.Policy, "selected": p.Selected, "placed": p.PlacedPods(), "byRevision": placed,
-			"predating": p.Predating, "pending": p.Pending,
+			"predating": p.Predating, "pending": p.Pending, "nowhere": p.Nowhere,
 		})
 	}
 	document := map[string]any{

@@ -12,7 +12,7 @@ import (
 	"github.com/kubectl-sched/kubectl-sched/policy"
 )
 
-func admissionStatus(observe bool) *apply.Status {
+func admissionStatus(observe bool, nowhere int) *apply.Status {
 	return &apply.Status{
 		Set:   apply.Set{Name: "shop", Namespace: "kube-system"},
 		Scope: apply.Scope{Folders: []string{"placement"}, Namespaces: []string{"shop"}},
@@ -21,7 +21,7 @@ func admissionStatus(observe bool) *apply.Status {
 			Pods: 16, Placed: 8,
 			Policies: []apply.PolicyStatus{
 				{Policy: "batch", Selected: 3, Predating: 3, Pending: 3},
-				{Policy: "web-ha", Selected: 9, Predating: 2, Pending: 4, Placed: map[int]int{0: 1, 3: 2, 4: 5}},
+				{Policy: "web-ha", Selected: 9, Predating: 2, Pending: 4, Nowhere: nowhere, Placed: map[int]int{0: 1, 3: 2, 4: 5}},
 			},
 		},
 	}
@@ -31,9 +31,10 @@ func TestAdmissionStatus(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		observe bool
+		nowhere int
 		want    string
 	}{
-		"acting": {false, `set shop (state in namespace kube-system): policies in placement, namespace shop
+		"acting": {false, 2, `set shop (state in namespace kube-system): policies in placement, namespace shop
 
 places new pods in namespace shop; pods that run stay as they are
 an exception in it ends on 2027-01-31; apply again then
@@ -45,7 +46,7 @@ web-ha   9          8        2            4: 5, 3: 2, older: 1
 
 0 workloads, 0 drifts, 0 violations
 `},
-		"observing": {true, `set shop (state in namespace kube-system): policies in placement, namespace shop
+		"observing": {true, 0, `set shop (state in namespace kube-system): policies in placement, namespace shop
 
 observes in namespace shop: changes no pod, and the audit log says which it
     would
@@ -58,11 +59,24 @@ web-ha   9          8        4              4: 5, 3: 2, older: 1
 
 0 workloads, 0 drifts, 0 violations
 `},
+		"observing, and some pods would fit no node": {true, 2, `set shop (state in namespace kube-system): policies in placement, namespace shop
+
+observes in namespace shop: changes no pod, and the audit log says which it
+    would
+an exception in it ends on 2027-01-31; apply again then
+16 running pods there, 8 of them placed by it
+
+POLICY   FOR PODS   PLACED   WOULD CHANGE   THEN NO NODE   BY REVISION
+batch    3          0        3              0              <none>
+web-ha   9          8        4              2              4: 5, 3: 2, older: 1
+
+0 workloads, 0 drifts, 0 violations
+`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var out bytes.Buffer
-			if err := report.Status(&out, report.Text, admissionStatus(test.observe), report.Options{}); err != nil {
+			if err := report.Status(&out, report.Text, admissionStatus(test.observe, test.nowhere), report.Options{}); err != nil {
 				t.Fatal(err)
 			}
 			if d := cmp.Diff(test.want, out.String()); d != "" {
@@ -75,7 +89,7 @@ web-ha   9          8        4              4: 5, 3: 2, older: 1
 func TestAdmissionStatusForTools(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	if err := report.Status(&out, report.JSON, admissionStatus(false), report.Options{}); err != nil {
+	if err := report.Status(&out, report.JSON, admissionStatus(false, 0), report.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	var document struct {

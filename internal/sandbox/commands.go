@@ -182,7 +182,7 @@ func (s *Sandbox) writeEtcdConfig() error {
 		"peer-transport-security":     security,
 		"socket-options":              map[string]any{"reuse-port": true},
 		"log-level":                   "warn",
-		"unsafe-no-fsync":             true,
+		"unsafe-no-fsync":             !s.options.Fsync,
 		"snapshot-count":              10_000,
 		"auto-compaction-mode":        "periodic",
 		"auto-compaction-retention":   "5m",

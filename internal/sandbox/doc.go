@@ -23,8 +23,8 @@
 // RunForAnnotation, which works on any other pod too; a pod that is deleted goes
 // at once. No container ever runs, so there are no logs, no exec and no network.
 //
-// Data is kept without fsync: it outlives a part that is killed, not a machine
-// that loses power.
+// Data is kept without fsync, unless Options.Fsync is set: it outlives a part that
+// is killed, not a machine that loses power.
 //
 // The package must not know of policies, compilers or the plugin: they come to
 // the sandbox as any user's client does, with a kubeconfig. It must not import

@@ -65,6 +65,10 @@ type Options struct {
 	SchedulerBinary string
 	// ServiceClusterIPRange is the network of Services; empty means 10.96.0.0/16.
 	ServiceClusterIPRange string
+	// Fsync makes etcd write through to the disk, as every real cluster's does: a
+	// write then takes as long as the disk takes. Without it data outlives a part
+	// that is killed, not a machine that loses power.
+	Fsync bool
 	// QPS and Burst limit what the controller manager and the scheduler each ask
 	// of the API server, in requests a second; 0 means 500 and 1000, far above
 	// upstream's defaults, so that tests do not wait.

@@ -25,6 +25,10 @@ const (
 	// admissionPods is how many pods a round creates, admissionParallel at a time.
 	admissionPods     = 1000
 	admissionParallel = 16
+	// steadyPods is how many pods a round of a steady rate creates, one each
+	// steadyEvery: a third of what two cores can do, so that nothing queues.
+	steadyPods  = 200
+	steadyEvery = time.Second / 30
 	// placedNamespace is where the policies act, bareNamespace where none does, and
 	// leastNamespace where one does that writes an annotation.
 	placedNamespace = "bench-placed"
@@ -39,9 +43,10 @@ type admissionBench struct {
 	kube kubernetes.Interface
 }
 
-// startAdmission starts a control plane and applies the policies.
-func startAdmission(ctx context.Context, dir, sandbox, plugin string) (*admissionBench, error) {
-	plane, err := startControlPlane(ctx, dir, "sandbox", sandbox)
+// startAdmission starts a control plane, with its data in the folder called name in
+// dir and with the arguments, and applies the policies.
+func startAdmission(ctx context.Context, dir, name, sandbox, plugin string, args ...string) (*admissionBench, error) {
+	plane, err := startControlPlane(ctx, dir, name, sandbox, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -132,22 +137,31 @@ func (b *admissionBench) namespace(ctx context.Context, name string) error {
 	})
 }
 
+// pace is how many pods a round creates, and how fast: each as soon as one of the
+// parallel ones is done, or with every one each so long.
+type pace struct {
+	pods  int
+	every time.Duration
+}
+
 // pair is one round in a namespace with policies and one without any, of the mean
 // time that the creation of a pod takes.
-func (b *admissionBench) pair(ctx context.Context, namespace string) (with, without usage, err error) {
-	if with, err = b.round(ctx, namespace); err != nil {
+func (b *admissionBench) pair(ctx context.Context, namespace string, at pace) (with, without usage, err error) {
+	if with, err = b.round(ctx, namespace, at); err != nil {
 		return
 	}
-	without, err = b.round(ctx, bareNamespace)
+	without, err = b.round(ctx, bareNamespace, at)
 	return
 }
 
-func (b *admissionBench) round(ctx context.Context, namespace string) (usage, error) {
+func (b *admissionBench) round(ctx context.Context, namespace string, at pace) (usage, error) {
 	pods := b.kube.CoreV1().Pods(namespace)
 	var total atomic.Int64
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(admissionParallel)
-	for i := range admissionPods {
+	begin := time.Now()
+	for i := range at.pods {
+		time.Sleep(time.Until(begin.Add(time.Duration(i) * at.every)))
 		group.Go(func() error {
 			start := time.Now()
 			pod, err := pods.Create(groupCtx, benchPod(i), metav1.CreateOptions{})
@@ -163,7 +177,7 @@ func (b *admissionBench) round(ctx context.Context, namespace string) (usage, er
 	}
 	// Each round starts with as few pods as the others.
 	err := pods.DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: new(int64)}, metav1.ListOptions{})
-	return usage{seconds: time.Duration(total.Load()).Seconds() / admissionPods}, err
+	return usage{seconds: time.Duration(total.Load()).Seconds() / float64(at.pods)}, err
 }
 
 // benchPod is a pod of the size that pods have, which nobody has to schedule.

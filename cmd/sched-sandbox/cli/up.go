@@ -54,6 +54,7 @@ with all its objects.`,
 	f.StringVar(&flags.nodes, "nodes", "", "file with pools of fake nodes to start with, as for \"sched-sandbox nodes -f\"")
 	f.IntVar(&o.Port, "port", 0, "port of the API server (default: a free one)")
 	f.Var(cliflag.NewMapStringBool(&o.FeatureGates), "feature-gates", "feature gates for the API server, controller manager and scheduler, such as GenericWorkload=true,Other=false")
+	f.BoolVar(&o.Fsync, "fsync", false, "make etcd write through to the disk, as real clusters do")
 	f.Var(newMapFlag(&o.RuntimeConfig), "runtime-config", "API versions to switch on or off, such as scheduling.k8s.io/v1alpha3=true")
 	f.StringVar(&o.SchedulerConfig, "scheduler-config", "", "file with a KubeSchedulerConfiguration (v1)")
 	f.StringVar(&o.SchedulerBinary, "scheduler-binary", "", "program to run in place of kube-scheduler; it takes the same flags")
