@@ -97,7 +97,7 @@ mkdir -p chart/templates && cp manifests/web.yaml chart/templates && echo 'name:
 kubectl apply -f manifests/api.yaml && kubectl rollout status -n shop deployment/api --timeout 1m`,
 			examples: []example{
 				{run: "kubectl sched import -f manifests/ -R", says: []string{"2 workloads, 1 of them with placement"}},
-				{before: "rm -r placement", run: "kubectl sched import -f manifests/ -R -o placement", then: "test -f placement/placement.cue"},
+				{before: "rm -r placement", run: "kubectl sched import -f manifests/ -R -o placement", then: "test -f placement/imported.cue"},
 				{run: "kubectl sched compile -p placement -f manifests/ -R --check"},
 				{run: "kubectl sched import -A -o -", says: []string{"package placement\n", "pools: ", "example.com/batch", "policies: "}},
 				{run: "kubectl sched import --snapshot prod.snapshot -o json", says: []string{`"kind": "Import"`, `"workloads": 1`}, then: "test ! -e json\nkubectl delete deployment api -n shop; kubectl taint node eu-1c-worker-5 example.com/batch-"},
@@ -108,14 +108,14 @@ kubectl apply -f manifests/api.yaml && kubectl rollout status -n shop deployment
 			before:  shopRuns + handmade,
 			examples: []example{
 				{run: "kubectl sched lint", says: []string{"no findings: 1 policy"}},
-				{run: "kubectl sched lint -p placement -f manifests/ -R -o json", says: []string{`"workload/spread-rollout"`, `"manifests/api.yaml"`}},
+				{run: "kubectl sched lint -p placement -f manifests/ -R -o json", code: 1, says: []string{`"workload/spread-rollout"`, `"manifests/api.yaml"`}},
 				{
 					before: "sed 's/topology.kubernetes.io.zone/example.com~rack/' prod.snapshot | sed 's/~/\\//' >no-zones.snapshot && cp no-zones.snapshot prod.snapshot",
 					run:    "kubectl sched lint -p placement -f manifests/ -R --snapshot prod.snapshot", code: 1, says: []string{"topology-missing"},
 				},
 				{run: "kubectl sched lint --live", says: []string{"no findings: 1 policy, 1 pod template matched"}},
 				{
-					run: "kubectl sched lint -f manifests/ -R -o github --findings sarif=lint.sarif", says: []string{"::warning file=manifests/api.yaml,line="},
+					run: "kubectl sched lint -f manifests/ -R -o github --findings sarif=lint.sarif", code: 1, says: []string{"::warning file=manifests/api.yaml,line="},
 					then: "grep '\"version\": \"2.1.0\"' lint.sarif && grep workload/spread-rollout lint.sarif",
 				},
 				{
@@ -124,7 +124,7 @@ kubectl apply -f manifests/api.yaml && kubectl rollout status -n shop deployment
 					then: "grep matchLabelKeys manifests/api.yaml && kubectl sched lint -f manifests/ -R",
 				},
 				{before: "cp wrong.yaml manifests/api.yaml", run: "kubectl sched lint -f manifests/ -R --write-baseline known.json", then: "grep workload/spread-rollout known.json"},
-				{run: "kubectl sched lint -f manifests/ -R --baseline known.json", says: []string{"no new findings"}},
+				{run: "kubectl sched lint -f manifests/ -R --baseline known.json", says: []string{"no findings: ", "2 in the baseline"}},
 			},
 		},
 		{

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"os"
 	"os/exec"
-	"testing"
+	"path/filepath"
 	"time"
 
 	"github.com/kubectl-sched/kubectl-sched/internal/sandbox/sandboxtest"
@@ -41,6 +41,23 @@ kubectl wait -n ml --for=create pod/train-0 pod/train-1 --timeout 1m
 // batchRuns is policies that need a profile, and a workload for which they do.
 const batchRuns = "cp batch/batch.cue placement && kubectl apply -f batch/batch.yaml\n"
 
+// nightWaits is a ReplicaSet whose pod names a profile and has no node, and whose template
+// does so no more.
+const nightWaits = `kubectl create -f - <<'EOF'
+apiVersion: apps/v1
+kind: ReplicaSet
+metadata: {name: night, namespace: shop}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: night}}
+  template:
+    metadata: {labels: {app: night}}
+    spec: {schedulerName: placement-pack, nodeSelector: {none: such}, containers: [{name: main, image: night}]}
+EOF
+until kubectl get pods -n shop -l app=night -o name | grep night; do sleep 0.2; done
+kubectl patch replicaset night -n shop --type json -p '[{"op": "replace", "path": "/spec/template/spec/schedulerName", "value": "default-scheduler"}]'
+`
+
 // schedulerSettings are the commands about the bundled scheduler, and about gates, which
 // it opens.
 func schedulerSettings() []setting {
@@ -69,12 +86,11 @@ func schedulerSettings() []setting {
 			},
 		},
 		{
-			command:   "kubectl sched scheduler",
-			before:    batchRuns,
-			scheduler: true,
+			command: "kubectl sched scheduler",
+			before:  batchRuns,
 			examples: []example{
 				{run: "kubectl sched scheduler install -p placement", says: []string{"serves profile\n    placement-pack"}},
-				{run: "kubectl sched scheduler status", says: []string{"replicas:  2 of 2 ready", "placement-pack"}},
+				{scheduler: true, run: "kubectl sched scheduler status", says: []string{"replicas:  2 of 2 ready", "placement-pack"}},
 			},
 		},
 		{
@@ -113,38 +129,24 @@ func schedulerSettings() []setting {
 			before:  trains,
 			examples: []example{
 				{run: "kubectl sched gates deny train.approval train-0 train-1 -n ml", says: []string{"pod/train-0: gate train.approval denied by sandbox-admin"}, then: approved("train-0", "denied") + "\n" + approved("train-1", "denied") + "\nkubectl sched gates list -n ml | grep denied"},
-				{run: "kubectl sched gates deny train.approval -l app=train -n ml --dry-run=server", says: []string{"pod/train-1: gate train.approval denied by sandbox-admin (server dry run)"}},
+				{before: trains, run: "kubectl sched gates deny train.approval -l app=train -n ml --dry-run=server", says: []string{"pod/train-1: gate train.approval denied by sandbox-admin (server dry run)"}, then: "! " + approved("train-0", "denied")},
 			},
 		},
 		{
 			command: "kubectl sched scheduler upgrade",
 			before:  batchRuns + "printf 'package shop\\n\\npolicies: \"web-ha\": spread: node: mustWin: true\\n' >placement/must.cue && kubectl apply -f manifests",
 			examples: []example{
-				{run: "kubectl sched scheduler upgrade -p placement", says: []string{"ConfigMap placement-system/placement-scheduler-config-", "serves profiles"}, then: "kubectl sched scheduler status | grep placement-pack"},
+				{run: "kubectl sched scheduler upgrade -p placement", says: []string{"ConfigMap placement-system/placement-scheduler-config-", "serves 2 profiles:\n    placement-pack, placement-spread-wins"}, then: "kubectl sched scheduler status | grep placement-pack"},
 			},
 		},
 		{
 			command: "kubectl sched scheduler uninstall",
-			// A ReplicaSet whose pods name a profile and have no node, and whose template
-			// does so no more.
-			before: `kubectl delete -n ml statefulset train --cascade=foreground
-kubectl create -f - <<'EOF'
-apiVersion: apps/v1
-kind: ReplicaSet
-metadata: {name: night, namespace: shop}
-spec:
-  replicas: 1
-  selector: {matchLabels: {app: night}}
-  template:
-    metadata: {labels: {app: night}}
-    spec: {schedulerName: placement-pack, nodeSelector: {none: such}, containers: [{name: main, image: night}]}
-EOF
-until kubectl get pods -n shop -l app=night -o name | grep night; do sleep 0.2; done
-kubectl patch replicaset night -n shop --type json -p '[{"op": "replace", "path": "/spec/template/spec/schedulerName", "value": "default-scheduler"}]'`,
+			before:  "kubectl delete -n ml statefulset train --cascade=foreground",
 			examples: []example{
-				{run: "kubectl sched scheduler uninstall --dry-run=server", code: 2, says: []string{"it has no node yet and names profile", "kubectl sched scheduler uninstall does so with --recreate-pods"}, then: "kubectl get deployment -n placement-system placement-scheduler"},
+				{run: "kubectl sched scheduler uninstall --dry-run=server", says: []string{"Deployment placement-system/placement-scheduler deleted (server dry run)"}, then: "kubectl get deployment -n placement-system placement-scheduler"},
 				{
-					run: "kubectl sched scheduler uninstall --recreate-pods", says: []string{"pod shop/night-"},
+					before: nightWaits + "kubectl sched scheduler uninstall && exit 1; true",
+					run:    "kubectl sched scheduler uninstall --recreate-pods", says: []string{"pod shop/night-", "for ReplicaSet night to make it again"},
 					then: "kubectl get deployments -A | grep placement-scheduler && exit 1\nuntil kubectl get pods -n shop -l app=night -o jsonpath='{.items[*].spec.schedulerName}' | grep '^default-scheduler$'; do sleep 0.2; done",
 				},
 			},
@@ -164,46 +166,36 @@ kubectl config set-context --current --user=scheduler
 printf '\nclientConnection: {kubeconfig: "%s"}\n' "$KUBECONFIG" >>mounted.yaml
 `
 
-// runScheduler runs the scheduler that is installed as a kubelet would, to the end of t.
-func runScheduler(t *testing.T, s *stage) {
-	t.Helper()
+// runScheduler runs the scheduler that is installed as a kubelet would, to the end of the
+// story.
+func (s *stage) runScheduler() {
+	s.Helper()
 	binary, err := sandboxtest.SchedulerBinary()
 	if err != nil {
-		t.Fatal(err)
+		s.Fatal(err)
 	}
-	s.prepare(mounted)
-	dir := t.TempDir()
-	for _, name := range []string{"mounted.yaml", "scheduler.kubeconfig"} {
-		if err := os.Rename(s.dir+"/"+name, dir+"/"+name); err != nil {
-			t.Fatal(err)
-		}
-	}
-	config, err := os.ReadFile(dir + "/mounted.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(dir+"/mounted.yaml", bytes.ReplaceAll(config, []byte(s.dir), []byte(dir)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	outlives := *s
+	outlives.dir = s.story.TempDir()
+	outlives.prepare(mounted)
 	var log bytes.Buffer
-	command := exec.Command(binary, "--config="+dir+"/mounted.yaml", "--secure-port=0")
+	command := exec.Command(binary, "--config="+filepath.Join(outlives.dir, "mounted.yaml"), "--secure-port=0")
 	command.Stdout, command.Stderr = &log, &log
 	if err := command.Start(); err != nil {
-		t.Fatal(err)
+		s.Fatal(err)
 	}
 	finished := make(chan error, 1)
 	go func() { finished <- command.Wait() }()
-	t.Cleanup(func() {
+	s.story.Cleanup(func() {
 		_ = command.Process.Signal(os.Interrupt)
 		select {
 		case <-finished:
 		case <-time.After(time.Minute):
 			_ = command.Process.Kill()
-			t.Error("the scheduler does not end when it is told to")
+			s.story.Error("the scheduler does not end when it is told to")
 		}
-		if t.Failed() {
-			t.Logf("the scheduler says:\n%s", log.String())
+		if s.story.Failed() {
+			s.story.Logf("the scheduler says:\n%s", log.String())
 		}
 	})
-	s.prepare("timeout 60 bash -c 'until kubectl get lease placement-scheduler -n placement-system -o jsonpath={.spec.holderIdentity} | grep .; do sleep 0.2; done'")
+	s.prepare("until kubectl get lease placement-scheduler -n placement-system -o jsonpath={.spec.holderIdentity} | grep .; do sleep 0.2; done")
 }

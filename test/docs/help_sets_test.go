@@ -107,12 +107,12 @@ for name in api pay cart; do kubectl rollout status -n shop deployment/$name --t
 			before:  shopRuns + "kubectl patch deployment web -n shop --type json -p '[{\"op\": \"replace\", \"path\": \"/spec/template/spec/topologySpreadConstraints/0/maxSkew\", \"value\": 4}]'",
 			examples: []example{
 				{run: "kubectl sched status --set shop", says: []string{"revision 5, complete", "Deployment shop/web", "1 drift"}},
-				{run: "kubectl sched status --set shop -o json", says: []string{`"drifts"`, `"maxSkew"`}},
+				{run: "kubectl sched status --set shop -o json", says: []string{`"kubectl-patch"`, `"field": ".spec.template.spec.topologySpreadConstraints"`}},
 			},
 		},
 		{
 			command: "kubectl sched delete",
-			before:  shopRuns + "kubectl sched apply --set shop --wait --force-conflicts",
+			before:  "kubectl delete deployment web -n shop --cascade=foreground && kubectl sched delete --set shop\n" + shopRuns + "kubectl sched apply --set shop --wait",
 			examples: []example{
 				{run: "kubectl sched delete --set shop --dry-run=server", says: []string{"Deployment shop/web put back as it was (server dry run)"}, then: spread},
 				{run: "kubectl sched delete --set shop", says: []string{"set shop deleted: 1 workload put back as it was"}, then: unspread + "\n" + noSet + "\nkubectl get deployment web -n shop"},
