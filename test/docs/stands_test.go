@@ -3,6 +3,7 @@ package docs
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,12 +17,12 @@ import (
 
 // standIns are programs of others that examples name and that are not here: what they do
 // of the example and no more. Arguments that they do not know they refuse.
-var standIns = map[string]func(args []string) error{"helm": helm, "kustomize": kustomize, "colordiff": colordiff}
+var standIns = map[string]func(args []string, out io.Writer) error{"helm": helm, "kustomize": kustomize, "colordiff": colordiff}
 
 // standIn makes a program of it.
 func standIn(name string) func() {
 	return func() {
-		if err := standIns[name](os.Args[1:]); err != nil {
+		if err := standIns[name](os.Args[1:], os.Stdout); err != nil {
 			var exit *exec.ExitError
 			if errors.As(err, &exit) {
 				os.Exit(exit.ExitCode())
@@ -33,7 +34,7 @@ func standIn(name string) func() {
 }
 
 // helm writes the templates of a chart as they are, which must be whole manifests.
-func helm(args []string) error {
+func helm(args []string, out io.Writer) error {
 	if len(args) != 3 || args[0] != "template" {
 		return fmt.Errorf("it knows template NAME CHART, not %q", args)
 	}
@@ -52,13 +53,15 @@ func helm(args []string) error {
 		if strings.Contains(string(text), "{{") {
 			return fmt.Errorf("%s: it does not know templates", file)
 		}
-		fmt.Printf("---\n# Source: %s\n%s", file, text)
+		if _, err := fmt.Fprintf(out, "---\n# Source: %s\n%s", file, text); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
 // kustomize is kustomize's own library, which is all of the program but for its flags.
-func kustomize(args []string) error {
+func kustomize(args []string, out io.Writer) error {
 	flags := pflag.NewFlagSet("kustomize build", pflag.ContinueOnError)
 	plugins := flags.Bool("enable-alpha-plugins", false, "")
 	exec := flags.Bool("enable-exec", false, "")
@@ -81,13 +84,13 @@ func kustomize(args []string) error {
 	if err != nil {
 		return err
 	}
-	_, err = os.Stdout.Write(text)
+	_, err = out.Write(text)
 	return err
 }
 
 // colordiff is diff without colours.
-func colordiff(args []string) error {
+func colordiff(args []string, out io.Writer) error {
 	diff := exec.Command("diff", args...)
-	diff.Stdout, diff.Stderr = os.Stdout, os.Stderr
+	diff.Stdout, diff.Stderr = out, os.Stderr
 	return diff.Run()
 }
