@@ -174,7 +174,7 @@ func (s story) tell(t *testing.T) {
 		for _, set := range s.settings {
 			t.Run(set.command, func(t *testing.T) {
 				t.Parallel()
-				newStage(t, set, "/dev/null").play(set)
+				newStage(t, set, noCluster).play(set)
 			})
 		}
 		return
@@ -209,7 +209,7 @@ func newStage(t *testing.T, set setting, kubeconfig string) *stage {
 	if err := os.CopyFS(s.dir, os.DirFS(house)); err != nil {
 		t.Fatal(err)
 	}
-	if kubeconfig != "/dev/null" {
+	if kubeconfig != noCluster {
 		data, err := os.ReadFile(kubeconfig)
 		if err != nil {
 			t.Fatal(err)
