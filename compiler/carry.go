@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kubectl-sched/kubectl-sched/internal/workload"
+	"github.com/kubectl-sched/kubectl-sched/policy"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/args"
 )
@@ -143,7 +144,7 @@ func (d *draft) settleGates() {
 		if i > 0 && wishes[i-1].name == w.name || slices.ContainsFunc(d.after.SchedulingGates, has) {
 			continue
 		}
-		if node, there, _ := d.podSpecValue([]string{"nodeName"}); d.t.PodSpec != nil && there && node != "" {
+		if node, there, _ := d.podSpecValue([]string{"nodeName"}); d.t.PodSpec != nil && there && node != "" && !d.isRunningPod() {
 			d.report(finding{
 				rule: "compile/contradiction", policy: w.origin.Policy, at: w.origin.Range,
 				message: fmt.Sprintf("the manifest names the node %v, so no scheduler can hold the pods back; leave nodeName out of it", node),
@@ -154,6 +155,12 @@ func (d *draft) settleGates() {
 		d.after.SchedulingGates = append(slices.Clip(d.after.SchedulingGates), corev1.PodSchedulingGate{Name: w.name})
 		d.effectAt(w.level, string(workload.SchedulingGates), corev1.PodSchedulingGate{Name: w.name}, w.reason, w.origin)
 	}
+}
+
+// isRunningPod reports whether it is a pod of the cluster, whose node is the scheduler's
+// word and not a manifest's.
+func (d *draft) isRunningPod() bool {
+	return d.w.Group == "" && d.w.Kind == "Pod" && (d.w.Source.Live || d.c.Surface == policy.SurfaceLive)
 }
 
 // visibleDevices is the variable by which a container sees the devices that the

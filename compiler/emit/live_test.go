@@ -2,6 +2,7 @@ package emit
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -42,5 +43,25 @@ spec:
 `
 	if d := cmp.Diff(want, string(text)); d != "" {
 		t.Errorf("manifest (-want +got):\n%s", d)
+	}
+}
+
+// The node of a bare pod is not asked for in its manifest: the scheduler has said it.
+func TestLivePod(t *testing.T) {
+	t.Parallel()
+	object := map[string]any{
+		"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "one", "namespace": "shop"},
+		"spec": map[string]any{"nodeName": "n1", "containers": []any{}},
+	}
+	w, findings, ok := workload.FromObject(object, workload.Options{}, workload.Source{Live: true})
+	if !ok || findings.HasErrors() {
+		t.Fatal(ok, findings)
+	}
+	text, findings := LiveManifests(context.Background(), &compiler.Plan{Changes: []compiler.Change{{Workload: w, After: workload.PodFields{PriorityClassName: "high"}}}})
+	if len(findings) > 0 || strings.Contains(string(text), "nodeName") || !strings.Contains(string(text), "priorityClassName: high") {
+		t.Errorf("%v\n%s", findings, text)
+	}
+	if w.Object["spec"].(map[string]any)["nodeName"] != "n1" {
+		t.Error("what was read has changed")
 	}
 }

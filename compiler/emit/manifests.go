@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"runtime"
 	"slices"
 	"sync"
@@ -243,7 +244,7 @@ func LiveManifests(ctx context.Context, plan *compiler.Plan) ([]byte, diag.Findi
 // serverMetadata are the fields of metadata that only a server writes.
 var serverMetadata = []string{"creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid"}
 
-// asManifest returns the object without what only a server writes.
+// asManifest returns the object without what only a server, or the scheduler, writes.
 func asManifest(object map[string]any) map[string]any {
 	out := make(map[string]any, len(object))
 	for k, v := range object {
@@ -259,6 +260,11 @@ func asManifest(object map[string]any) map[string]any {
 			}
 		}
 		out["metadata"] = kept
+	}
+	if spec, ok := object["spec"].(map[string]any); ok && object["kind"] == "Pod" && object["apiVersion"] == "v1" {
+		kept := maps.Clone(spec)
+		delete(kept, "nodeName") // the scheduler's answer, not what was asked for
+		out["spec"] = kept
 	}
 	return out
 }

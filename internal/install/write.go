@@ -63,6 +63,16 @@ func (w *Writer) Write(ctx context.Context, objects []*unstructured.Unstructured
 			return fmt.Errorf("read %s %s: %w", object.GetKind(), object.GetName(), err)
 		}
 		created := err != nil
+		if !created && object.GetKind() == "Namespace" && before.GetDeletionTimestamp() != nil {
+			// It goes with an installation that was just taken away, and nothing can be
+			// created in it any more.
+			created = true
+			if !w.DryRun {
+				if err := gone(ctx, resource, before); err != nil {
+					return err
+				}
+			}
+		}
 		if w.DryRun && created && object.GetKind() == "Namespace" {
 			missing[object.GetName()] = true
 		}

@@ -83,7 +83,7 @@ var elsewhere = map[string]string{
 	"docs/tutorial.md":   "TestTutorial in test/docs",
 	"docs/adoption.md":   "TestAdoption in test/e2e",
 	"docs/quickstart.md": "TestQuickstart in test/release",
-	"docs/install.md":    "TestKrew in test/release",
+	"docs/install.md":    "TestInstall in test/release",
 }
 
 // generated is how a page begins that is written from the code, what commands print in

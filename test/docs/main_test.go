@@ -19,7 +19,11 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"kubectl": kubectl, "kubectl-sched": plugin})
+	programs := map[string]func(){"kubectl": kubectl, "kubectl-sched": plugin}
+	for name := range standIns {
+		programs[name] = standIn(name)
+	}
+	testscript.Main(m, programs)
 }
 
 // release is what the plugin of the pages is built as: a released one, which knows the
@@ -61,7 +65,7 @@ const noCluster = os.DevNull
 
 // shell runs a script in a folder, as in a terminal of 80 columns, and returns what it
 // says and the exit code.
-func shell(t *testing.T, dir, kubeconfig, script string) (said string, code int) {
+func shell(t *testing.T, dir, kubeconfig, script string, env ...string) (said string, code int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -74,7 +78,7 @@ func shell(t *testing.T, dir, kubeconfig, script string) (said string, code int)
 		}
 		variables = append(variables, sandbox.BinaryEnv+"="+binary)
 	}
-	c := page.Shell(ctx, dir, script, variables)
+	c := page.Shell(ctx, dir, script, append(variables, env...))
 	var out bytes.Buffer
 	c.Stdout, c.Stderr = &out, &out
 	var failed *exec.ExitError

@@ -24,8 +24,10 @@ func TestSameBytes(t *testing.T) {
 	t.Parallel()
 	first := sums(t, made.get(t))
 	source, second := t.TempDir(), t.TempDir()
-	copySource(t, source)
-	if err := makeRelease(t.Context(), source, second); err != nil {
+	if err := copySource(t.Context(), source); err != nil {
+		t.Fatal(err)
+	}
+	if err := makeRelease(t.Context(), source, second, commit(t)); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(first, sums(t, second)); diff != "" {
@@ -88,7 +90,7 @@ func TestChecksums(t *testing.T) {
 // TestRefused holds that what cannot be released is not begun.
 func TestRefused(t *testing.T) {
 	t.Parallel()
-	good := release.Options{Root: root, Version: version, Commit: commit, At: at, Dist: t.TempDir(), Say: t.Logf}
+	good := release.Options{Root: root, Version: version, Commit: strings.Repeat("0123456789", 4), At: at, Dist: t.TempDir(), Say: t.Logf}
 	for want, change := range map[string]func(*release.Options){
 		`version "1.2.3" is none`:             func(o *release.Options) { o.Version = "1.2.3" },
 		`version "v1.2.3+build" is none`:      func(o *release.Options) { o.Version = "v1.2.3+build" },

@@ -55,7 +55,7 @@ func TestImage(t *testing.T) {
 	if c.User != "65532:65532" || !slices.Equal(c.Entrypoint, []string{"/placement-scheduler"}) || len(c.Cmd)+len(c.Env)+len(c.Volumes) > 0 || c.Shell != nil {
 		t.Errorf("the configuration is %+v", c)
 	}
-	labels := map[string]string{"version": version, "revision": commit, "created": "2026-03-04T05:06:07Z", "source": release.Homepage, "licenses": "Apache-2.0", "title": deploy.Name}
+	labels := map[string]string{"version": version, "revision": commit(t), "created": "2026-03-04T05:06:07Z", "source": release.Homepage, "licenses": "Apache-2.0", "title": deploy.Name}
 	for label, want := range labels {
 		if got := c.Labels["org.opencontainers.image."+label]; got != want {
 			t.Errorf("label %s is %q, not %q", label, got, want)

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/kubectl-sched/kubectl-sched/internal/release"
 	"github.com/kubectl-sched/kubectl-sched/internal/sandbox"
@@ -19,6 +20,8 @@ type machine struct {
 	*testing.T
 	home, bin string
 	env       []string
+	// limit is how long a command may take, if not patience.
+	limit time.Duration
 }
 
 // krewTools are krew and its validator, in the version that is pinned in tools/krew.
@@ -107,7 +110,7 @@ func TestKrew(t *testing.T) {
 		if err := json.Unmarshal([]byte(m.run("kubectl", "sched", "version", "-o", "json")), &v); err != nil {
 			t.Fatal(err)
 		}
-		if v.ClientVersion.GitVersion != version || v.ClientVersion.GitCommit != commit {
+		if v.ClientVersion.GitVersion != version || v.ClientVersion.GitCommit != commit(t) {
 			t.Errorf("it says that it is %+v", v.ClientVersion)
 		}
 	})

@@ -97,22 +97,11 @@ func TestQuickstart(t *testing.T) {
 // way back.
 func quickstart(t *testing.T) (forward, back []string) {
 	t.Helper()
-	p, err := page.Read(filepath.Join(root, "docs", "quickstart.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, b := range p.Blocks {
-		for _, c := range b.Commands() {
-			if c.Says != "" || b.Language != page.Console {
-				t.Errorf("line %d: %q is no command", b.Line, c.Says)
-			}
-			// The page is for the platform of most readers.
-			text := strings.ReplaceAll(c.Text, "linux_amd64", host.OS+"_"+host.Arch)
-			if b.Under == "back" {
-				back = append(back, text)
-			} else {
-				forward = append(forward, text)
-			}
+	for _, b := range readPage(t, "quickstart.md").Blocks {
+		if b.Under == "back" {
+			back = append(back, commandsOf(t, b)...)
+		} else {
+			forward = append(forward, commandsOf(t, b)...)
 		}
 	}
 	count := 0
@@ -205,7 +194,7 @@ func zones(pods []string) map[string]int {
 // file.
 func (m *machine) shell(folder, command string) string {
 	m.Helper()
-	ctx, cancel := context.WithTimeout(m.Context(), patience)
+	ctx, cancel := context.WithTimeout(m.Context(), max(patience, m.limit))
 	defer cancel()
 	c := page.Shell(ctx, folder, command, m.env)
 	var out bytes.Buffer

@@ -55,8 +55,12 @@ func newCompletionInstallCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "install",
 		Short: "Write the program through which kubectl completes the plugin",
-		Args:  cobra.NoArgs,
-		RunE:  runE(func([]string) (*completionInstallOptions, error) { return f.toOptions(a) }),
+		Example: "  # Beside the plugin, where kubectl finds it\n" +
+			"  kubectl sched completion install\n\n" +
+			"  # Into another folder on the PATH\n" +
+			"  kubectl sched completion install --dir ~/.local/bin",
+		Args: cobra.NoArgs,
+		RunE: runE(func([]string) (*completionInstallOptions, error) { return f.toOptions(a) }),
 	}
 	cmd.Flags().StringVar(&f.dir, "dir", "", "Folder on the PATH to write "+completion.Name+" to; the plugin's own if not given")
 	return cmd

@@ -24,7 +24,7 @@ func newGatesCommand(a *app) *cobra.Command {
 			"quota, a time, or somebody's approval. The bundled scheduler opens the gates of kubectl\n" +
 			"sched, and leaves everybody else's alone.",
 		Example: "  kubectl sched gates list -A\n" +
-			"  kubectl sched gates approve release -l app=train",
+			"  kubectl sched gates approve train.approval -l app=train -n ml",
 	}, newGatesListCommand(a), newGatesDecideCommand(a, false), newGatesDecideCommand(a, true))
 }
 
@@ -133,8 +133,8 @@ func newGatesDecideCommand(a *app, deny bool) *cobra.Command {
 			"gates.kubectl-sched.github.io, by the name of the gate, in the namespace of the pods: the\n" +
 			"API server sees to it where the scheduler was installed with its admission policies.\n" +
 			"What was decided last counts, until the pod has been let go.",
-		Example: fmt.Sprintf("  kubectl sched gates %[1]s release train-0 train-1 -n ml\n", verb) +
-			fmt.Sprintf("  kubectl sched gates %[1]s release -l app=train -n ml --dry-run=server", verb),
+		Example: fmt.Sprintf("  kubectl sched gates %[1]s train.approval train-0 train-1 -n ml\n", verb) +
+			fmt.Sprintf("  kubectl sched gates %[1]s train.approval -l app=train -n ml --dry-run=server", verb),
 		Args: cobra.MinimumNArgs(1),
 		RunE: runE(func(args []string) (*gatesDecideOptions, error) { return f.toOptions(a, args) }),
 	}

@@ -160,7 +160,13 @@ func (p *poolMap) labelled(s *snapshot.Snapshot, said string) ([]string, error) 
 			values = append(values, has)
 		}
 	}
-	if len(nodes) == 0 {
+	switch {
+	case len(nodes) > 0:
+	case key == "pool" && len(values) == 0:
+		return nil, usageError{fmt.Errorf("--lose %s: no node of the snapshot is in any pool that is known", said)}
+	case len(values) == 0:
+		return nil, usageError{fmt.Errorf("--lose %s: no node of the snapshot has the label %q", said, cmp.Or(shortKeys[key], key))}
+	default:
 		slices.Sort(values)
 		return nil, usageError{fmt.Errorf("--lose %s: no node of the snapshot is so; %s", said, didYouMean(value, slices.Compact(values)))}
 	}

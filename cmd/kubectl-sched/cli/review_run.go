@@ -139,6 +139,9 @@ func (o *reviewOptions) readSnapshots(clusters []string) (map[string]*snapshot.S
 	for _, said := range o.flags.snapshots {
 		cluster, file, named := strings.Cut(said, "=")
 		if !named || !slices.Contains(clusters, cluster) {
+			if named && !there(said) && clusters[0] == "" {
+				return nil, usageError{fmt.Errorf("--snapshot %s: the policies have no clusters block, so there is no cluster %q; name the file alone", said, cluster)}
+			}
 			if named && !there(said) {
 				return nil, usageError{fmt.Errorf("--snapshot %s: %q is no cluster that is reviewed; %s", said, cluster, didYouMean(cluster, clusters))}
 			}
