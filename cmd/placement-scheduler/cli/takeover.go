@@ -10,6 +10,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler"
 	"k8s.io/kubernetes/pkg/scheduler/backend/queue"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
 
 // runWithQueue has run called when the scheduler begins to schedule, and so not in
@@ -21,6 +22,29 @@ func runWithQueue(ctx context.Context, sched *scheduler.Scheduler, run func(cont
 		q.groups = profile.PodGroupManager() // one for all profiles
 	}
 	sched.SchedulingQueue = q
+}
+
+// tellOfRoom has left called for each pod that has left its node, when the scheduler's
+// cache is without it: an informer's handler might be called before.
+func tellOfRoom(sched *scheduler.Scheduler, left func(*corev1.Pod)) {
+	sched.SchedulingQueue = &toldQueue{SchedulingQueue: sched.SchedulingQueue, left: left}
+}
+
+type toldQueue struct {
+	queue.SchedulingQueue
+	left func(*corev1.Pod)
+}
+
+// MoveAllToActiveOrBackoffQueue is the queue's own, and passes on which pod has left its
+// node.
+func (q *toldQueue) MoveAllToActiveOrBackoffQueue(logger klog.Logger, event fwk.ClusterEvent, before, after any, check queue.PreEnqueueCheck) {
+	q.SchedulingQueue.MoveAllToActiveOrBackoffQueue(logger, event, before, after, check)
+	if event != framework.EventAssignedPodDelete {
+		return
+	}
+	if pod, ok := before.(*corev1.Pod); ok {
+		q.left(pod)
+	}
 }
 
 type companionQueue struct {
