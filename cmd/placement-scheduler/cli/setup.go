@@ -71,7 +71,7 @@ func setup(ctx context.Context, opts *options.Options, extra *extraOptions) (*sc
 	}
 	plugins := append(registry.Bundled(), extra.own...)
 	var companions []func(context.Context)
-	var left func(*corev1.Pod)
+	var gangs gangParts
 	if groups.enabled() {
 		engine, err := newEngine(ctx, prepared, groups)
 		if err != nil {
@@ -83,10 +83,9 @@ func setup(ctx context.Context, opts *options.Options, extra *extraOptions) (*sc
 		}
 		legacyregistry.RawMustRegister(statuses)
 		companions = append(companions, engine.Run, statuses.Run)
-		gangs := gangPlugins(engine, groups, recorder)
+		gangs = gangPlugins(engine, groups, recorder)
 		plugins = append(plugins, gangs.plugins...)
 		companions = append(companions, gangs.run...)
-		left = gangs.left
 	}
 	if extra.gates {
 		opener, err := newGates(ctx, prepared)
@@ -114,9 +113,7 @@ func setup(ctx context.Context, opts *options.Options, extra *extraOptions) (*sc
 	if recorder != nil {
 		recorder.Attach(sched)
 	}
-	if left != nil {
-		tellOfRoom(sched, left)
-	}
+	gangs.attach(ctx, sched)
 	for _, run := range companions {
 		runWithQueue(ctx, sched, run)
 	}
@@ -128,6 +125,23 @@ type gangParts struct {
 	plugins []registry.Plugin
 	run     []func(context.Context) // beside the scheduler
 	left    func(*corev1.Pod)       // is told of pods that have left their nodes; may be nil
+	parts   parts                   // nil: those of pod groups
+}
+
+// attach puts what places gangs around the scheduler's queue.
+func (g gangParts) attach(ctx context.Context, sched *scheduler.Scheduler) {
+	if len(g.plugins) == 0 {
+		return
+	}
+	if g.left != nil {
+		tellOfRoom(sched, g.left)
+	}
+	if g.parts == nil {
+		for _, profile := range sched.Profiles { // which have one manager
+			g.parts = groupParts{profile.PodGroupManager()}
+		}
+	}
+	placePartsFirst(ctx, sched, g.parts)
 }
 
 // gangPlugins returns what places gangs.
@@ -139,7 +153,8 @@ func gangPlugins(engine *podgroup.Engine, groups groups, recorder *recording.Rec
 				{Name: permit.Name, New: permit.New(state)},
 				{Name: permit.SortName, New: permit.NewSort(state)},
 			},
-			run: []func(context.Context){state.Run},
+			run:   []func(context.Context){state.Run},
+			parts: state,
 		}
 	}
 	holds := gang.NewHolds(clock.RealClock{})
