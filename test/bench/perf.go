@@ -25,8 +25,9 @@ const (
 	// leastPerfRatio is the least that our pods a second may be of stock's: the runs
 	// of the benchmark vary by 13 % on two cores.
 	leastPerfRatio = 0.90
-	// perfCase and perfWorkload are what is run: 10,000 pods on 5,000 nodes.
-	perfCase, perfWorkload = "SchedulingBasic", "5000Nodes_10000Pods"
+	// perfCase and perfWorkload are what is run: 1,000 pods on 500 nodes. One run on
+	// 5,000 nodes can take more than 3 minutes on two cores that are not idle.
+	perfCase, perfWorkload = "SchedulingBasic", "500Nodes"
 )
 
 // perfBench is upstream's benchmark, built.
@@ -149,6 +150,7 @@ func (b *perfBench) run(ctx context.Context, cases string, ours bool) (float64, 
 	fmt.Fprintf(os.Stderr, "%s …\n", filepath.Base(cases))
 	args := []string{
 		"-test.run=^$", "-test.bench=^BenchmarkStandard$/^" + perfCase + "$/^" + perfWorkload + "$", "-test.benchtime=1x", "-test.timeout=30m",
+		"-perf-scheduling-label-filter=", // whatever upstream runs it for
 		"-cases=" + cases, fmt.Sprintf("-ours=%v", ours), "-data-items-dir=" + filepath.Dir(cases),
 	}
 	process := exec.CommandContext(ctx, b.program, args...)
