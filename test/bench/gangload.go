@@ -29,6 +29,8 @@ const (
 	gangNamespace = "default"
 	// gangParallel is how many requests the load makes at once.
 	gangParallel = 32
+	// groupPattern is the name of a gang by its number.
+	groupPattern = "gang-%04d"
 )
 
 var podGroupObjects = schema.GroupVersionResource{Group: "scheduling.x-k8s.io", Version: "v1alpha1", Resource: "podgroups"}
@@ -58,6 +60,9 @@ type gangResult struct {
 func (r gangResult) podsPerSecond(l gangLoad) float64 {
 	return float64(r.whole*l.size) / r.total.Seconds()
 }
+
+// middle is the median of the waits, of which there is one at least.
+func (r gangResult) middle() time.Duration { return r.waits[len(r.waits)/2] }
 
 // gangState is what is seen of one gang.
 type gangState struct {
@@ -124,7 +129,7 @@ func (r *loadRun) each(n int, do func(int) error) error {
 	return group.Wait()
 }
 
-func groupName(g int) string  { return fmt.Sprintf("gang-%04d", g) }
+func groupName(g int) string  { return fmt.Sprintf(groupPattern, g) }
 func podName(g, i int) string { return fmt.Sprintf("gang-%04d-%04d", g, i) }
 
 func (r *loadRun) createGroup(ctx context.Context, g int) error {

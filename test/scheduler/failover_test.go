@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	// killsEnv says how often a leader is killed, in each state of the API server,
-	// if not fewKills times.
+	// killsEnv says how often a leader is killed, in each state of the API server and
+	// without the pod-group cycle, if not fewKills times.
 	killsEnv = "SCHED_TEST_KILLS"
 	fewKills = 4
 	// killedGangs and killedSize are the gangs that it was placing.
@@ -38,7 +38,7 @@ const (
 // `make failover` does.
 func TestKilledLeader(t *testing.T) {
 	t.Parallel()
-	eachPlane(t, func(t *testing.T, p *plane) {
+	eachMode(t, func(t *testing.T, p *plane) {
 		l := newLab(t, p, 0)
 		for i := range 10 {
 			l.nodeFor(i, (killedGangs*killedSize+10)/10, nil)
@@ -103,7 +103,7 @@ func TestKilledLeader(t *testing.T) {
 // part before pods that wait for longer and would take its room.
 func TestPartsFirst(t *testing.T) {
 	t.Parallel()
-	eachPlane(t, func(t *testing.T, p *plane) {
+	eachMode(t, func(t *testing.T, p *plane) {
 		l := newLab(t, p, 3)
 		l.podGroup("torn", 3)
 		f := l.newFleet()
@@ -131,6 +131,8 @@ func TestPartsFirst(t *testing.T) {
 type fleet struct {
 	*lab
 	profile  string
+	args     string // of Gang
+	more     string // of the configuration
 	dir      string
 	replicas []*replica
 }
@@ -144,7 +146,10 @@ type replica struct {
 
 func (l *lab) newFleet() *fleet {
 	l.Helper()
-	f := &fleet{lab: l, profile: "fleet-" + l.namespace, dir: l.TempDir()}
+	f := &fleet{lab: l, profile: "fleet-" + l.namespace, args: "timeout: 20s", dir: l.TempDir()}
+	if l.plane == withoutCycle {
+		f.args += ", mode: permit"
+	}
 	l.Cleanup(func() {
 		for _, r := range f.replicas {
 			r.kill()
@@ -172,11 +177,12 @@ apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 clientConnection: {kubeconfig: %q, qps: 100, burst: 50}
 leaderElection: {resourceName: %q, leaseDuration: 4s, renewDeadline: 3s, retryPeriod: 500ms}
+%s
 profiles:
 - schedulerName: %s
   plugins: {multiPoint: {enabled: [{name: Gang}]}}
-  pluginConfig: [{name: Gang, args: {timeout: 20s}}]
-`, f.sandbox.Kubeconfig(), f.profile, f.profile)
+  pluginConfig: [{name: Gang, args: {%s}}]
+`, f.sandbox.Kubeconfig(), f.profile, f.more, f.profile, f.args)
 	name := fmt.Sprintf("replica-%d", len(f.replicas)+1)
 	command, err := startProcess(binary, f.dir, name, config)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 
+	corev1 "k8s.io/api/core/v1"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/klog/v2"
@@ -23,12 +25,22 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/contain"
+	"github.com/kubectl-sched/kubectl-sched/schedulerbin/inflight"
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/plugins/gang"
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/plugins/gang/permit"
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/podgroup"
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/podstatus"
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/recording"
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/registry"
+)
+
+const (
+	// writesAtOnce is how many writes of the scheduler are on their way at a time: fewer
+	// than a connection takes (100), so that one is enough.
+	writesAtOnce = 50
+	// remarksAtOnce is how many statuses of pods, or events, are: what is said of pods
+	// must not hold up the Bindings of others.
+	remarksAtOnce = 4
 )
 
 // setup makes the scheduler that opts describe. Nothing of it runs yet.
@@ -59,20 +71,21 @@ func setup(ctx context.Context, opts *options.Options, extra *extraOptions) (*sc
 	}
 	plugins := append(registry.Bundled(), extra.own...)
 	var companions []func(context.Context)
+	var gangs gangParts
 	if groups.enabled() {
 		engine, err := newEngine(ctx, prepared, groups)
 		if err != nil {
 			return nil, nil, err
 		}
-		statuses, err := useClients(prepared, engine)
+		statuses, err := useClients(ctx, prepared, engine)
 		if err != nil {
 			return nil, nil, err
 		}
 		legacyregistry.RawMustRegister(statuses)
 		companions = append(companions, engine.Run, statuses.Run)
-		gangs, run := gangPlugins(engine, groups, recorder)
-		plugins = append(plugins, gangs...)
-		companions = append(companions, run...)
+		gangs = gangPlugins(engine, groups, recorder)
+		plugins = append(plugins, gangs.plugins...)
+		companions = append(companions, gangs.run...)
 	}
 	if extra.gates {
 		opener, err := newGates(ctx, prepared)
@@ -100,28 +113,56 @@ func setup(ctx context.Context, opts *options.Options, extra *extraOptions) (*sc
 	if recorder != nil {
 		recorder.Attach(sched)
 	}
+	gangs.attach(ctx, sched)
 	for _, run := range companions {
 		runWithQueue(ctx, sched, run)
 	}
 	return &completed, sched, options.LogOrWriteConfig(klog.FromContext(ctx), opts.WriteConfigTo, &completed.ComponentConfig, profiles)
 }
 
-// gangPlugins returns the plugins that place gangs, and what they need to have run
-// beside the scheduler.
-func gangPlugins(engine *podgroup.Engine, groups groups, recorder *recording.Recorder) ([]registry.Plugin, []func(context.Context)) {
+// gangParts is what places gangs.
+type gangParts struct {
+	plugins []registry.Plugin
+	run     []func(context.Context) // beside the scheduler
+	left    func(*corev1.Pod)       // is told of pods that have left their nodes; may be nil
+	parts   parts                   // nil: those of pod groups
+}
+
+// attach puts what places gangs around the scheduler's queue.
+func (g gangParts) attach(ctx context.Context, sched *scheduler.Scheduler) {
+	if len(g.plugins) == 0 {
+		return
+	}
+	if g.left != nil {
+		tellOfRoom(sched, g.left)
+	}
+	if g.parts == nil {
+		for _, profile := range sched.Profiles { // which have one manager
+			g.parts = groupParts{profile.PodGroupManager()}
+		}
+	}
+	placePartsFirst(ctx, sched, g.parts)
+}
+
+// gangPlugins returns what places gangs.
+func gangPlugins(engine *podgroup.Engine, groups groups, recorder *recording.Recorder) gangParts {
 	if groups.permit {
 		state := permit.NewState(engine, clock.RealClock{})
-		return []registry.Plugin{
-			{Name: permit.Name, New: permit.New(state)},
-			{Name: permit.SortName, New: permit.NewSort(state)},
-		}, []func(context.Context){state.Run}
+		return gangParts{
+			plugins: []registry.Plugin{
+				{Name: permit.Name, New: permit.New(state)},
+				{Name: permit.SortName, New: permit.NewSort(state)},
+			},
+			run:   []func(context.Context){state.Run},
+			parts: state,
+		}
 	}
 	holds := gang.NewHolds(clock.RealClock{})
 	legacyregistry.RawMustRegister(holds)
 	if recorder != nil {
 		recorder.Holding(holds.Nodes)
 	}
-	return []registry.Plugin{{Name: gang.Name, New: gang.New(engine, holds)}}, nil
+	return gangParts{plugins: []registry.Plugin{{Name: gang.Name, New: gang.New(engine, holds)}}, left: holds.Left}
 }
 
 // orderPlugins gives the plugins that place gangs their places in the profiles.
@@ -164,21 +205,26 @@ func newEngine(ctx context.Context, prepared *schedulerconfig.Config, groups gro
 // useClients gives the scheduler a client that leaves to the engine what is said of
 // virtual groups, and to the queue that it returns what is said on their members.
 // The queue has what the scheduler's own requests leave of their limit.
-func useClients(prepared *schedulerconfig.Config, engine *podgroup.Engine) (*podstatus.Queue, error) {
+func useClients(ctx context.Context, prepared *schedulerconfig.Config, engine *podgroup.Engine) (*podstatus.Queue, error) {
 	limiter := flowcontrol.NewFakeAlwaysRateLimiter()
 	if prepared.KubeConfig.QPS > 0 {
 		limiter = flowcontrol.NewTokenBucketRateLimiter(prepared.KubeConfig.QPS, prepared.KubeConfig.Burst)
 	}
 	limited := rest.AddUserAgent(rest.CopyConfig(prepared.KubeConfig), "scheduler") // as upstream's
 	limited.RateLimiter = limiter
+	limited.Wrap(inflight.Limit(writesAtOnce))
 	client, err := kubernetes.NewForConfig(limited)
 	if err != nil {
 		return nil, err
 	}
 	unlimited := rest.CopyConfig(limited)
 	unlimited.RateLimiter, unlimited.QPS = nil, -1
+	unlimited.Wrap(inflight.Limit(remarksAtOnce)) // and with that of the others, which it is a copy of
 	after, err := kubernetes.NewForConfig(unlimited)
 	if err != nil {
+		return nil, err
+	}
+	if err := useEventClient(ctx, prepared); err != nil {
 		return nil, err
 	}
 	statuses := podstatus.New(podstatus.Options{
@@ -186,6 +232,27 @@ func useClients(prepared *schedulerconfig.Config, engine *podgroup.Engine) (*pod
 	})
 	prepared.Client = statuses.Client(engine.Client(client))
 	return statuses, nil
+}
+
+// useEventClient has events written a few at a time, those of the lease included.
+func useEventClient(ctx context.Context, prepared *schedulerconfig.Config) error {
+	few := rest.CopyConfig(prepared.KubeConfig)
+	few.Wrap(inflight.Limit(remarksAtOnce))
+	client, err := kubernetes.NewForConfig(few)
+	if err != nil {
+		return err
+	}
+	before := prepared.EventBroadcaster
+	prepared.EventBroadcaster = events.NewEventBroadcasterAdapterWithContext(ctx, client)
+	if prepared.LeaderElection != nil {
+		lease, ok := prepared.LeaderElection.Lock.(*resourcelock.LeaseLock)
+		if !ok {
+			return fmt.Errorf("leader election by a %T, not by a lease", prepared.LeaderElection.Lock)
+		}
+		lease.LockConfig.EventRecorder = prepared.EventBroadcaster.DeprecatedNewLegacyRecorder(prepared.ComponentConfig.Profiles[0].SchedulerName)
+	}
+	before.Shutdown()
+	return nil
 }
 
 // replica is what this replica is called in events.

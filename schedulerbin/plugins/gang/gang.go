@@ -11,7 +11,8 @@
 //   - Permit, to end a wait after the gang's own timeout: upstream's is a constant
 //     of 5 minutes, and the API has no field for it;
 //   - PostBind, to forget the wait;
-//   - PodGroupPostFilter, to hold seats for a gang that has not fit for its timeout
+//   - PodGroupPostFilter, to note how much room a gang lacks, so that it is tried as
+//     soon as that has become free and not after its backoff; and to hold seats for a gang that has not fit for its timeout
 //     because single pods take each seat as it falls free;
 //   - PreFilter and Filter, to keep other pods off the seats, and nothing else:
 //     where none are held, which is the rule, PreFilter skips, and no method of the
@@ -172,30 +173,44 @@ func wakesMember(_ klog.Logger, pod *corev1.Pod, _, changed any) (fwk.QueueingHi
 // placedKey is where a trial of a group keeps how many members it has placed.
 const placedKey fwk.StateKey = Name + "/placed"
 
-type placed int
+// placed is how many members a trial has placed, and since when it places them.
+type placed struct {
+	members int
+	since   time.Time
+}
 
 // Clone returns the count.
 func (p placed) Clone() fwk.StateData { return p }
 
-// Reserve counts a member that a trial of its group has placed, and gives up what
-// was held for a gang that is placed for good.
-func (p *Plugin) Reserve(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, _ string) *fwk.Status {
-	if podgroup.NameOf(pod) == "" {
-		return nil
+// placedBy returns what the trial of a group has placed so far.
+func placedBy(cycle fwk.PodGroupCycleState) placed {
+	if data, err := cycle.Read(placedKey); err == nil {
+		if p, ok := data.(placed); ok {
+			return p
+		}
 	}
+	return placed{}
+}
+
+// Reserve counts a member that a trial of its group has placed, and gives up what
+// was held for a gang that is placed for good. Of every pod that is, those who wait are
+// told that it takes room.
+func (p *Plugin) Reserve(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, node string) *fwk.Status {
+	name := nameOf(pod)
 	if !state.IsPodGroupSchedulingCycle() {
-		p.placed(ctx, nameOf(pod))
+		if name.Name != "" {
+			p.placed(ctx, name)
+		}
+		p.holds.took(name, pod, node)
 		return nil
 	}
 	cycle := state.GetPodGroupSchedulingCycle()
-	count := placed(1)
-	if before, err := cycle.Read(placedKey); err == nil {
-		if n, ok := before.(placed); ok {
-			count += n
-		}
+	count := placedBy(cycle)
+	if count.members++; count.members == 1 {
+		count.since = p.clock.Now()
 	}
 	cycle.Write(placedKey, count)
-	p.groups.Tried(pod.Namespace, podgroup.NameOf(pod), cycle, int(count))
+	p.groups.Tried(pod.Namespace, name.Name, cycle, count.members)
 	return nil
 }
 

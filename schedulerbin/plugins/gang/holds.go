@@ -40,6 +40,12 @@ type Holds struct {
 	waiting map[types.NamespacedName]*waiter
 	partial map[types.NamespacedName]time.Time // since when seats of its rest are held
 	resting []rest
+	// restUntil is when gangs may be tried early again, and resumes that something
+	// waits for that.
+	restUntil time.Time
+	resumes   bool
+	// count is the length of waiting, for those who only look whether there is any.
+	count atomic.Int32
 
 	nodes    prometheus.Gauge
 	outcomes *prometheus.CounterVec
@@ -60,6 +66,7 @@ type waiter struct {
 	tried   time.Time // when it did not fit last
 	wake    func() bool
 	timer   clock.Timer
+	want    *want // nil: it is not known
 }
 
 func (w *waiter) overdue(now time.Time) bool { return now.Sub(w.since) >= w.timeout }
@@ -162,6 +169,7 @@ func (h *Holds) failed(group types.NamespacedName, pod *corev1.Pod, timeout time
 	if w == nil {
 		w = &waiter{since: now, timeout: timeout, wake: wake}
 		h.waiting[group] = w
+		h.count.Store(int32(len(h.waiting)))
 		h.arm(group, w)
 	}
 	w.pod, w.timeout, w.tried = pod, timeout, now
@@ -189,6 +197,9 @@ func (h *Holds) arm(group types.NamespacedName, w *waiter) {
 			h.mu.Lock()
 			defer h.mu.Unlock()
 			if h.waiting[group] == w {
+				if w.want != nil {
+					w.want.woken = false // if it was tried early, something else came of it
+				}
 				h.arm(group, w)
 			}
 		}()
@@ -220,6 +231,7 @@ func (h *Holds) forget(group types.NamespacedName) {
 	if w := h.waiting[group]; w != nil {
 		w.timer.Stop()
 		delete(h.waiting, group)
+		h.count.Store(int32(len(h.waiting)))
 	}
 }
 

@@ -29,18 +29,20 @@ const (
 
 // PodGroupPostFilter holds seats for a gang that has not fit for its timeout. It
 // makes no room, so it never succeeds: preemption, which comes after it, may.
-func (p *Plugin) PodGroupPostFilter(ctx context.Context, _ fwk.PodGroupCycleState, info fwk.PodGroupInfo, try fwk.PodGroupSchedulingFunc) (*fwk.PodGroupPostFilterResult, *fwk.Status) {
+func (p *Plugin) PodGroupPostFilter(ctx context.Context, cycle fwk.PodGroupCycleState, info fwk.PodGroupInfo, try fwk.PodGroupSchedulingFunc) (*fwk.PodGroupPostFilterResult, *fwk.Status) {
 	group, pods := info.GetPodGroup(), info.GetUnscheduledPods()
 	if group == nil || group.Spec.SchedulingPolicy.Gang == nil || len(pods) == 0 {
 		return nil, fwk.NewStatus(fwk.Unschedulable)
 	}
 	name := types.NamespacedName{Namespace: info.GetNamespace(), Name: info.GetName()}
-	if holds := p.holds.of(name); len(holds) > 0 {
+	if holds := p.holds.of(name); len(holds) > 0 { // which has it tried often
 		return nil, fwk.NewStatus(fwk.Unschedulable, holds[0].message())
 	}
 	timeout := p.timeout(pods[0])
 	overdue := p.holds.failed(name, pods[0], timeout, func() bool { return p.wake(ctx, name) })
-	until, inPart := p.clock.Now().Add(timeout), p.isInPart(name, int(group.Spec.SchedulingPolicy.Gang.MinCount))
+	minCount, bound := int(group.Spec.SchedulingPolicy.Gang.MinCount), p.bound(name)
+	p.noteLack(ctx, name, pods[0], minCount-bound, placedBy(cycle))
+	until, inPart := p.clock.Now().Add(timeout), bound > 0 && bound < minCount
 	if inPart {
 		until, overdue = p.holds.untilForPart(name, timeout)
 	}
@@ -63,14 +65,13 @@ func (p *Plugin) PodGroupPostFilter(ctx context.Context, _ fwk.PodGroupCycleStat
 	return nil, fwk.NewStatus(fwk.Unschedulable, held.message())
 }
 
-// isInPart reports whether members of the group have nodes, but too few.
-func (p *Plugin) isInPart(name types.NamespacedName, minCount int) bool {
+// bound returns how many members of the group have nodes.
+func (p *Plugin) bound(name types.NamespacedName) int {
 	state, err := p.handle.PodGroupManager().PodGroupStates().Get(name.Namespace, name.Name)
 	if err != nil {
-		return false
+		return 0
 	}
-	n := state.ScheduledPodsCount()
-	return n > 0 && n < minCount
+	return state.ScheduledPodsCount()
 }
 
 // keepSeat holds the seat of a member that has lost it, as by a failed bind, while

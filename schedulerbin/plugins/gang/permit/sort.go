@@ -3,9 +3,11 @@ package permit
 import (
 	"cmp"
 	"context"
+	"slices"
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -88,4 +90,22 @@ func (b *births) forget(gang types.NamespacedName) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.of, gang)
+}
+
+// HasPlacedSiblings reports whether members of pod's gang have nodes.
+func (s *State) HasPlacedSiblings(pod *corev1.Pod) bool {
+	name, ok := gangOf(pod)
+	return ok && slices.ContainsFunc(s.members(name), func(sibling *corev1.Pod) bool { return sibling.Spec.NodeName != "" })
+}
+
+// ComeFirst lets the gangs of the pods come before all others of their priority for as
+// long as they have members. None of the pods may be in the queue.
+func (s *State) ComeFirst(pods []*corev1.Pod) {
+	s.births.mu.Lock()
+	defer s.births.mu.Unlock()
+	for _, pod := range pods {
+		if name, ok := gangOf(pod); ok {
+			s.births.of[name] = time.Time{}
+		}
+	}
 }
