@@ -65,7 +65,7 @@ func judge(t *testing.T, path string) {
 				t.Errorf("%d of %d attempts disagree: the share that agrees is %.4f, want %.4f", f.all.disagree, f.all.cycles, share, *least)
 			}
 			if len(f.broken) > 0 {
-				t.Errorf("%d pods were given up after a node had been found, first\n%s", len(f.broken), strings.Join(f.broken[:min(len(f.broken), 5)], "\n"))
+				t.Errorf("for %d pods there was an error after a node had been found, first\n%s", len(f.broken), strings.Join(f.broken[:min(len(f.broken), 5)], "\n"))
 			}
 			if f.all.invalid*100 >= f.all.cycles {
 				t.Errorf("%d of %d attempts are invalid, want under 1%%", f.all.invalid, f.all.cycles)

@@ -21,8 +21,8 @@ type figures struct {
 	first []string // the first differences
 	// invalid has the first cycle of each reason, and how many there are.
 	invalid map[string]*reason
-	// broken are pods that were given up after a node had been found, and not because
-	// something was gone by then: the scheduler's own fault.
+	// broken are pods for which there was an error after a node had been found, and not
+	// because something was gone by then: the scheduler's own fault.
 	broken []string
 }
 
@@ -49,7 +49,8 @@ func newFigures() *figures {
 // add counts a cycle.
 func (f *figures) add(c recording.Cycle, r replay.Result) {
 	for _, a := range c.Late {
-		if !slices.ContainsFunc([]string{"not found", "being deleted", "preempted by", "was rejected on permit"}, func(part string) bool { return strings.Contains(a.Message, part) }) {
+		rejected := strings.HasPrefix(a.Message, "0/") // by Permit, or while it waited there
+		if !rejected && !slices.ContainsFunc([]string{"not found", "being deleted", "preempted by"}, func(part string) bool { return strings.Contains(a.Message, part) }) {
 			f.broken = append(f.broken, fmt.Sprintf("before cycle %d, %s/%s on %s: %s", c.Number, a.Namespace, a.Name, a.Node, a.Message))
 		}
 	}
