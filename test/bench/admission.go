@@ -161,7 +161,11 @@ func (b *admissionBench) round(ctx context.Context, namespace string, at pace) (
 	group.SetLimit(admissionParallel)
 	begin := time.Now()
 	for i := range at.pods {
-		time.Sleep(time.Until(begin.Add(time.Duration(i) * at.every)))
+		select {
+		case <-groupCtx.Done():
+			return usage{}, errors.Join(group.Wait(), context.Cause(ctx))
+		case <-time.After(time.Until(begin.Add(time.Duration(i) * at.every))):
+		}
 		group.Go(func() error {
 			start := time.Now()
 			pod, err := pods.Create(groupCtx, benchPod(i), metav1.CreateOptions{})

@@ -111,7 +111,7 @@ func run(ctx context.Context, s settings) error {
 // groups lists the PodGroup of every gang.
 func (s settings) groups() cache.ListerWatcher {
 	return listed{&cache.ListWatch{
-		ListFunc: func(metav1.ListOptions) (runtime.Object, error) {
+		ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
 			list := &schedulingv1beta1.PodGroupList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}}
 			for g := range s.gangs {
 				name := fmt.Sprintf(s.pattern, g)
@@ -124,7 +124,7 @@ func (s settings) groups() cache.ListerWatcher {
 			}
 			return list, nil
 		},
-		WatchFunc: func(metav1.ListOptions) (watch.Interface, error) { return watch.NewFake(), nil },
+		WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return watch.NewFake(), nil },
 	}}
 }
 
