@@ -85,7 +85,8 @@ func measurePerf(ctx context.Context, dir string, out io.Writer) error {
 // path.
 func buildPerf(ctx context.Context, dir string) (*perfBench, error) {
 	b := &perfBench{program: filepath.Join(dir, "perf.test")}
-	if err := command(ctx, "go", "test", "-c", "-o", b.program, "./test/bench/perf").Run(); err != nil {
+	// Upstream looks for its files from where it was built.
+	if err := command(ctx, "go", "test", "-c", "-trimpath=false", "-o", b.program, "./test/bench/perf").Run(); err != nil {
 		return nil, fmt.Errorf("build upstream's benchmark: %w", err)
 	}
 	programs := filepath.Join(dir, "programs")
