@@ -95,6 +95,12 @@ func placementLine(s review.Section) string {
 	if p.ByTie > 0 {
 		parts[0] += fmt.Sprintf(" (and %d by nothing but a tie)", p.ByTie)
 	}
+	if p.Added > 0 {
+		parts = append(parts, amount(p.Added, "pod is added", "pods are added"))
+	}
+	if p.Removed > 0 {
+		parts = append(parts, amount(p.Removed, "pod goes", "pods go"))
+	}
 	counted := func(c review.Count, one, many string) {
 		switch {
 		case c.Before == 0 && c.After == 0:
@@ -111,6 +117,14 @@ func placementLine(s review.Section) string {
 		parts = append(parts, amount(len(p.Stuck), "rollout comes to a halt", "rollouts come to a halt"))
 	}
 	return strings.Join(parts, ", ") + "."
+}
+
+// movesTitle is the heading of the workloads whose pods are not where they were.
+func movesTitle(p *review.Placement) string {
+	if p.Moved+p.ByTie == 0 && p.Added+p.Removed > 0 {
+		return "Pods that come or go"
+	}
+	return "Pods that move"
 }
 
 // restartSentence says what restarts.

@@ -57,6 +57,7 @@ func reviewHTML(w io.Writer, r *review.Review, o Options) error {
 		"says":      sentence,
 		"because":   o.because,
 		"severity":  severityClass,
+		"moves":     movesTitle,
 		"wheres":    func(list []review.Where) string { return strings.Join(placesOf(list, "\u00a0"), ", ") },
 		"cause":     causeLine,
 		"waiting":   func(x review.Waiting) string { return waitingLine(x, mostMoves) },

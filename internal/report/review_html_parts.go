@@ -97,6 +97,12 @@ func sectionTiles(s review.Section) []tile {
 	if p.ByTie > 0 {
 		moves.Note += fmt.Sprintf("; %d more by a tie", p.ByTie)
 	}
+	if p.Added > 0 {
+		moves.Note += fmt.Sprintf("; %d added", p.Added)
+	}
+	if p.Removed > 0 {
+		moves.Note += fmt.Sprintf("; %d go", p.Removed)
+	}
 	return append(out, moves, restarts)
 }
 

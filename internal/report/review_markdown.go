@@ -242,7 +242,7 @@ func (c *comment) details(s review.Section) {
 		return
 	}
 	if len(p.Moves) > 0 {
-		c.fold("Pods that move: "+amount(len(p.Moves), "workload", "workloads"), func() { c.moves(p) })
+		c.fold(movesTitle(p)+": "+amount(len(p.Moves), "workload", "workloads"), func() { c.moves(p) })
 	}
 	if len(p.Waiting)+len(p.Stuck) > 0 {
 		c.fold("Pods without a node", func() { c.waiting(p) })

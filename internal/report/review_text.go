@@ -170,7 +170,7 @@ func (t *reviewed) placement(p *review.Placement) {
 
 func (t *reviewed) moves(p *review.Placement) {
 	if len(p.Moves) > 0 {
-		t.section("Pods that move")
+		t.section(movesTitle(p))
 	}
 	skews := map[string][]review.Skew{}
 	for _, s := range p.Skews {

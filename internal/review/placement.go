@@ -59,6 +59,8 @@ func Placements(base, head Simulated, places Places) *Placement {
 			p.Moves = append(p.Moves, m)
 			p.Skews = append(p.Skews, spread.changes(ref.String(), b.placed, h.placed)...)
 		}
+		more := h.count() - b.count()
+		p.Added, p.Removed = p.Added+max(0, more), p.Removed+max(0, -more)
 		p.Pending.Before += len(b.waiting)
 		p.Pending.After += len(h.waiting)
 		p.NeedsNodes.Before += len(b.needs)
@@ -70,6 +72,8 @@ func Placements(base, head Simulated, places Places) *Placement {
 
 // pods are those of a workload, by what became of them.
 type pods struct{ placed, waiting, needs []simulate.Pod }
+
+func (p pods) count() int { return len(p.placed) + len(p.waiting) + len(p.needs) }
 
 func byWorkload(r *preview.Result) map[simulate.Ref]pods {
 	out := map[simulate.Ref]pods{}

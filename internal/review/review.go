@@ -139,6 +139,10 @@ type Placement struct {
 	// for which the base's node would have been as good.
 	Moved int `json:"moved"`
 	ByTie int `json:"movedByTie"`
+	// Added and Removed count the pods that workloads have more or fewer of, wherever
+	// they are, and also where they have no node.
+	Added   int `json:"added"`
+	Removed int `json:"removed"`
 	// Pending and NeedsNodes count pods without a node; new nodes of a pool that grows
 	// would take the latter.
 	Pending    Count `json:"pending"`

@@ -49,15 +49,17 @@ func github(t *testing.T, dist string) (environment []string) {
 			http.Error(w, err.Error(), http.StatusBadGateway)
 			return
 		}
-		w.WriteHeader(http.StatusOK)
-		from, _, err := http.NewResponseController(w).Hijack()
+		from, heard, err := http.NewResponseController(w).Hijack()
 		if err != nil {
 			t.Error(err)
 			return
 		}
+		// Not before the connection is ours: what comes after it might be heard in part by
+		// who had it before.
+		_, _ = io.WriteString(from, "HTTP/1.1 200 Connection established\r\n\r\n")
 		go func() {
 			defer to.Close()
-			_, _ = io.Copy(to, from)
+			_, _ = io.Copy(to, heard)
 		}()
 		defer from.Close()
 		_, _ = io.Copy(from, to)
