@@ -143,6 +143,7 @@ func FuzzRecords(f *testing.F) {
 	f.Add(32, []byte("\x0a\x03\x0a\x01a"))
 	f.Add(26, []byte(`{"apiVersion":"a/v1","kind":"b","metadata":{"name":"c"}}`))
 	f.Add(20, []byte("\n\x03\n\x01\x7f"))
+	f.Add(26, []byte(`{"apiVersion":"a/v1","kind":"b","metadata":{"name":"c","labels":{"`+strings.Repeat("long", 300)+`":"x"}}}`))
 	f.Add(1, []byte(`{"taken":"2026-08-01T10:00:00Z"}`))
 	f.Fuzz(func(t *testing.T, number int, data []byte) {
 		if number < 0 {

@@ -2,15 +2,12 @@ package snapshot
 
 import (
 	"bufio"
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
-	"unicode/utf8"
 
+	"go.yaml.in/yaml/v2"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/yaml"
 )
 
 // WriteYAML writes the snapshot as a stream of Kubernetes objects for people to
@@ -40,11 +37,9 @@ func WriteYAML(w io.Writer, s *Snapshot) error {
 }
 
 func writeDocument(w io.Writer, object map[string]any) error {
-	text, err := json.Marshal(object)
-	if err != nil {
-		return err
-	}
-	data, err := yaml.JSONToYAML(escaped(text))
+	// Not by way of JSON: keys of over 1024 characters and some characters may stand in
+	// it, and are no YAML as they are (YAML 1.2, 5.1 and 7.4.2).
+	data, err := yaml.Marshal(object)
 	if err != nil {
 		return err
 	}
@@ -53,28 +48,6 @@ func writeDocument(w io.Writer, object map[string]any) error {
 	}
 	_, err = w.Write(data)
 	return err
-}
-
-// escaped returns the JSON with escapes for what may stand in JSON and not in YAML:
-// DEL, the C1 controls, of which one is a line break, and code points that are no
-// characters (YAML 1.2, 5.1).
-// Labels have none, but annotations and variables of pods may.
-func escaped(text []byte) []byte {
-	forbidden := func(r rune) bool {
-		return r >= 0x7f && r < 0xa0 || r == 0xfeff || r == 0xfffe || r == 0xffff
-	}
-	if !bytes.ContainsFunc(text, forbidden) {
-		return text
-	}
-	var out []byte
-	for _, r := range string(text) {
-		if forbidden(r) {
-			out = fmt.Appendf(out, `\u%04x`, r)
-		} else {
-			out = utf8.AppendRune(out, r)
-		}
-	}
-	return out
 }
 
 // plainObject returns the object as plain values, without the empty fields that the
