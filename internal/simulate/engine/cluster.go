@@ -65,6 +65,9 @@ func (e *Engine) putPod(pod *corev1.Pod) error {
 func (e *Engine) removePod(pod *corev1.Pod) error {
 	e.happened++
 	e.chooser.nominate(pod.UID, "")
+	// Upstream forgets this of the pods alone that it is responsible for, and a pod can be
+	// here of which a recording has no more than the name.
+	e.sched.SchedulingQueue.DeleteNominatedPodIfExists(pod)
 	delete(e.failedAt, pod.UID)
 	if err := e.store.Remove(pod); err != nil || e.groups == nil {
 		return err

@@ -239,11 +239,6 @@ func (r *Replay) catchUp(c recording.Cycle) error {
 		}
 		delete(r.have, uid)
 		if ok && pod.UID == uid {
-			// Of a nominated pod that has left the queue the recording has the name alone.
-			// No scheduler is responsible for such a one, so none forgets where it is nominated.
-			if err := r.engine.Nominate(nameOf(pod), ""); err != nil {
-				return fmt.Errorf("cycle %d: %w", c.Number, err)
-			}
 			if err := r.engine.Remove(pod); err != nil {
 				return fmt.Errorf("cycle %d: %w", c.Number, err)
 			}
