@@ -41,13 +41,13 @@ func (d *draft) settleRequired() {
 				rule: "workload/contradiction", at: d.manifestAt(workload.NodeAffinity),
 				message: "the manifest's own nodeSelector and node affinity exclude each other, so its pods can run nowhere; correct the manifest",
 			})
-			table := d.requiredTable()
+			table := nodeexpr.NewTable(d.requiredExprs())
 			d.admitAnyway(table, own, d.unsaid(table, own))
 		}
 		return
 	}
-	table := d.requiredTable()
 	exprs := d.requiredExprs()
+	table := nodeexpr.NewTable(exprs)
 	needed := d.unsaid(table, own)
 	if len(needed) == 0 {
 		return
@@ -81,8 +81,6 @@ func (d *draft) requiredExprs() []nodeexpr.Expr {
 	}
 	return exprs
 }
-
-func (d *draft) requiredTable() *nodeexpr.Table { return nodeexpr.NewTable(d.requiredExprs()) }
 
 // admitAnyway writes what the API server adds to the pods of a template for which
 // nothing else is compiled: under admission it merges terms without knowing what

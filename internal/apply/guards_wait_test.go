@@ -1,7 +1,6 @@
 package apply
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
@@ -33,10 +32,7 @@ func TestGuardsAreInForceAfterTheWait(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	a := l.applier(nil)
-	l.eventually("the service account", func(ctx context.Context) bool {
-		_, err := l.client.Kube.CoreV1().ServiceAccounts(l.namespace).Get(ctx, "default", metav1.GetOptions{})
-		return err == nil
-	})
+	l.untilPodsMay(l.namespace)
 	intrude := func() string {
 		t.Helper()
 		heard := &warnings{}

@@ -349,6 +349,15 @@ spec:
 	return text
 }
 
+// untilPodsMay waits for the service account that pods of the namespace need.
+func (l *lab) untilPodsMay(namespace string) {
+	l.Helper()
+	l.eventually("the service account", func(ctx context.Context) bool {
+		_, err := l.client.Kube.CoreV1().ServiceAccounts(namespace).Get(ctx, "default", metav1.GetOptions{})
+		return err == nil
+	})
+}
+
 // eventually polls until the condition holds.
 func (l *lab) eventually(what string, condition func(context.Context) bool) {
 	l.Helper()

@@ -40,10 +40,7 @@ func TestStatusCountsPods(t *testing.T) {
 		}
 		return s.Admission
 	}
-	l.eventually("the service account", func(ctx context.Context) bool {
-		_, err := l.client.Kube.CoreV1().ServiceAccounts(l.namespace).Get(ctx, "default", metav1.GetOptions{})
-		return err == nil
-	})
+	l.untilPodsMay(l.namespace)
 	l.pod(l.namespace, "before")
 	web := strings.ReplaceAll(deployment("web"), "app: web", "app: placed")
 	l.create(web)
@@ -92,10 +89,7 @@ func TestStatusCountsContradictions(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	a := l.applier(nil)
-	l.eventually("the service account", func(ctx context.Context) bool {
-		_, err := l.client.Kube.CoreV1().ServiceAccounts(l.namespace).Get(ctx, "default", metav1.GetOptions{})
-		return err == nil
-	})
+	l.untilPodsMay(l.namespace)
 	create := func(name, arch string) *corev1.Pod {
 		t.Helper()
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{

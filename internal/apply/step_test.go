@@ -1,7 +1,6 @@
 package apply
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -136,10 +135,7 @@ func TestLadder(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, namespace := range []string{l.namespace, second} {
-		l.eventually("the service account", func(context context.Context) bool {
-			_, err := l.client.Kube.CoreV1().ServiceAccounts(namespace).Get(context, "default", metav1.GetOptions{})
-			return err == nil
-		})
+		l.untilPodsMay(namespace)
 	}
 	both := []string{l.namespace, second}
 	n := 0
