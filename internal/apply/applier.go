@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/kubectl-sched/kubectl-sched/compiler"
 	"github.com/kubectl-sched/kubectl-sched/internal/cluster"
@@ -42,7 +43,9 @@ type Applier struct {
 
 	// patience stands for silence in tests.
 	patience time.Duration
-	telling  sync.Mutex
+	// retries stand for betweenAttempts in tests; their steps for attempts.
+	retries *wait.Backoff
+	telling sync.Mutex
 }
 
 // Request is one run's input.

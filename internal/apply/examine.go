@@ -102,18 +102,23 @@ func sameScope(a, b Scope) bool {
 // object between our reading it and the dry run (a status, a scale), it is read
 // again.
 func (a *Applier) examineOne(ctx context.Context, in *intent, cs *ChangeSet, t *target, ours bool) (WorkloadChange, []Conflict, diag.Findings, error) {
-	for attempt := 1; ; attempt++ {
-		change, conflicts, findings, err := a.examineOnce(ctx, in, cs, t, ours)
-		if !isStale(err) || attempt == attempts {
-			if err != nil {
-				findings, err = refusal(t.w.Ref(), err)
-			}
-			return change, conflicts, findings, err
+	var change WorkloadChange
+	var conflicts []Conflict
+	var findings diag.Findings
+	err := a.whileStale(ctx, t.w.Ref(), func() (err error) {
+		change, conflicts, findings, err = a.examineOnce(ctx, in, cs, t, ours)
+		return err
+	}, func() error {
+		now, err := a.again(ctx, t.w)
+		if err == nil {
+			t.w = now
 		}
-		if t.w, err = a.again(ctx, t.w); err != nil {
-			return change, nil, nil, err
-		}
+		return err
+	})
+	if err != nil {
+		findings, err = refusal(t.w.Ref(), err)
 	}
+	return change, conflicts, findings, err
 }
 
 func (a *Applier) examineOnce(ctx context.Context, in *intent, cs *ChangeSet, t *target, ours bool) (WorkloadChange, []Conflict, diag.Findings, error) {
@@ -123,7 +128,11 @@ func (a *Applier) examineOnce(ctx context.Context, in *intent, cs *ChangeSet, t 
 		Policies: t.policies, Origins: t.origins, Changes: t.changes, target: t,
 	}
 	written, err := t.derive(w, workload.Stamp{UID: w.UID, Revision: cs.Revision})
-	if err != nil {
+	var overtaken *overtakenError
+	switch {
+	case errors.As(err, &overtaken):
+		return change, nil, nil, err
+	case err != nil:
 		return change, nil, diag.Findings{{Rule: "apply/cannot-carry", Severity: diag.Error, Subject: w.Ref(), Message: err.Error()}}, nil
 	}
 	change.record = written.Record
@@ -246,6 +255,10 @@ var missingRight = regexp.MustCompile(`cannot [a-z]+ resource`)
 // refusal turns what the API server says about one object into a finding; an
 // error that is not about the object is returned as an error.
 func refusal(subject string, err error) (diag.Findings, error) {
+	var overtaken *overtakenError
+	if errors.As(err, &overtaken) {
+		return diag.Findings{{Rule: "apply/refused", Severity: diag.Error, Subject: subject, Message: overtaken.message}}, nil
+	}
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
 		return nil, err

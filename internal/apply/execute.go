@@ -2,17 +2,11 @@ package apply
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/kubectl-sched/kubectl-sched/internal/workload"
 	"github.com/kubectl-sched/kubectl-sched/internal/workload/ownership"
 )
-
-// attempts is how often a write is repeated because somebody else's write of
-// other fields (a status, a scale) came first.
-const attempts = 8
 
 // write carries out one change. It may be stopped after any request: what it
 // has done by then is recorded in the object, and doing it again does the rest.
@@ -21,19 +15,15 @@ func (a *Applier) write(ctx context.Context, set Set, change *WorkloadChange) er
 	if change.Action == Withdraw {
 		once = a.withdraw
 	}
-	for attempt := 1; ; attempt++ {
-		err := once(ctx, set, change)
-		if err == nil || !isStale(err) || attempt == attempts {
+	return a.whileStale(ctx, change.Workload.Ref(), func() error {
+		return once(ctx, set, change)
+	}, func() error {
+		now, err := a.again(ctx, change.Workload)
+		if err != nil {
 			return err
 		}
-		now, errAgain := a.again(ctx, change.Workload)
-		if errAgain != nil {
-			return errors.Join(errAgain, err)
-		}
-		if err := change.rebase(now); err != nil {
-			return err
-		}
-	}
+		return change.rebase(now)
+	})
 }
 
 // rebase moves the change onto a newer version of its object, provided that the
@@ -45,7 +35,7 @@ func (c *WorkloadChange) rebase(now *workload.Workload) error {
 			return err
 		}
 		if !sameRecord(c.final(), written.Record) {
-			return fmt.Errorf("%s: somebody else changed its placement meanwhile; run the command again", now.Ref())
+			return &overtakenError{subject: now.Ref(), message: "somebody else changed its placement meanwhile; run the command again"}
 		}
 	}
 	c.Workload = now

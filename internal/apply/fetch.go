@@ -72,9 +72,9 @@ func (a *Applier) again(ctx context.Context, w *workload.Workload) (*workload.Wo
 	case findings.HasErrors():
 		return nil, findings
 	case now == nil:
-		return nil, fmt.Errorf("%s: it was deleted meanwhile", w.Ref())
+		return nil, &overtakenError{subject: w.Ref(), message: "it was deleted meanwhile"}
 	case now.UID != w.UID:
-		return nil, fmt.Errorf("%s: it was deleted and made anew meanwhile; run the command again", w.Ref())
+		return nil, &overtakenError{subject: w.Ref(), message: "it was deleted and made anew meanwhile; run the command again"}
 	}
 	return now, nil
 }

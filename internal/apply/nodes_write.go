@@ -16,7 +16,7 @@ import (
 // the node has changed meanwhile: kubelets and controllers write nodes too.
 func (a *Applier) writeNode(ctx context.Context, set Set, changes []NodeChange) error {
 	name, uid := changes[0].Name, changes[0].UID
-	for attempt := 1; ; attempt++ {
+	return a.whileStale(ctx, "Node "+name, func() error {
 		node, err := a.Client.Kube.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return nil
@@ -25,7 +25,7 @@ func (a *Applier) writeNode(ctx context.Context, set Set, changes []NodeChange) 
 			return fmt.Errorf("read node %s: %w", name, err)
 		}
 		if node.UID != uid {
-			return fmt.Errorf("node %s: it was deleted and made anew meanwhile; run the command again", name)
+			return &overtakenError{subject: "Node " + name, message: "it was deleted and made anew meanwhile; run the command again"}
 		}
 		ops, err := nodeOps(node, set, changes)
 		if err != nil {
@@ -38,14 +38,11 @@ func (a *Applier) writeNode(ctx context.Context, set Set, changes []NodeChange) 
 		if err != nil {
 			return fmt.Errorf("node %s: encode the patch: %w", name, err)
 		}
-		_, err = a.Client.Kube.CoreV1().Nodes().Patch(ctx, name, types.JSONPatchType, data, metav1.PatchOptions{FieldManager: FieldManager})
-		if err == nil || !isStale(err) || attempt == attempts {
-			if err != nil {
-				return fmt.Errorf("write node %s: %w", name, err)
-			}
-			return nil
+		if _, err = a.Client.Kube.CoreV1().Nodes().Patch(ctx, name, types.JSONPatchType, data, metav1.PatchOptions{FieldManager: FieldManager}); err != nil {
+			return fmt.Errorf("write node %s: %w", name, err)
 		}
-	}
+		return nil
+	}, func() error { return nil })
 }
 
 // nodeOps returns the patch that carries the changes out on the node as it is.

@@ -1,7 +1,6 @@
 package apply
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -58,7 +57,7 @@ func planned(changes []compiler.Change) *target {
 	t.derive = func(w *workload.Workload, stamp workload.Stamp) (*workload.Written, error) {
 		for i, name := range names {
 			if i >= len(w.Templates) || w.Templates[i].Name != name {
-				return nil, fmt.Errorf("%s: its pod templates were changed meanwhile; run the command again", w.Ref())
+				return nil, &overtakenError{subject: w.Ref(), message: "its pod templates were changed meanwhile; run the command again"}
 			}
 		}
 		return w.Write(after, stamp)

@@ -3,13 +3,10 @@ package apply
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -275,23 +272,4 @@ func dryRunOption(dryRun bool) []string {
 		return []string{metav1.DryRunAll}
 	}
 	return nil
-}
-
-// isStale reports whether a write failed because the object is no longer the one
-// that it was computed from. A failed test of a JSON patch is answered with
-// "unprocessable" and nothing else: no field is named, as it is for an object
-// that is invalid.
-func isStale(err error) bool {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) {
-		return false
-	}
-	s := status.Status()
-	switch s.Code {
-	case http.StatusConflict:
-		return len(conflictsIn(err, "", nil)) == 0
-	case http.StatusUnprocessableEntity:
-		return s.Details == nil || s.Details.Kind == "" && len(s.Details.Causes) == 0
-	}
-	return false
 }

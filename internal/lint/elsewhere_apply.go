@@ -35,7 +35,7 @@ func applyRules() []Rule {
 		{ID: "apply/other-set", Severity: diag.Error, Doc: "Another set owns the object.", Fix: "Take it out of one."},
 		{ID: "apply/outdated", Severity: diag.Warning, Doc: "A DaemonSet has the placement of an older apply.", Fix: "Write it again."},
 		{ID: "apply/owned", Severity: diag.Error, Doc: "Another controller would undo the change.", Fix: "Say it in its object, or use the admission surface."},
-		{ID: "apply/refused", Severity: diag.Error, Doc: "The API server refused an object.", Fix: "Correct what it says."},
+		{ID: "apply/refused", Severity: diag.Error, Doc: "The API server refused an object, or somebody else changed it meanwhile in a way that the write cannot go on from.", Fix: "Correct what it says."},
 		{ID: "apply/rendered", Severity: diag.Error, Doc: "The object has placement that was rendered into its manifest.", Fix: "Apply it where it is rendered."},
 		{ID: "apply/rollout", Severity: diag.Error, Doc: "A rollout did not come to its end.", Fix: "Look at its pods with `kubectl sched why`."},
 		{ID: "apply/stays", Severity: diag.Warning, Doc: "A DaemonSet keeps its placement until it is written.", Fix: "Write it."},
