@@ -21,6 +21,10 @@ import (
 type acrossPlugin struct {
 	name string
 	plugin
+	// byNode is the plugin as it is with upstream's gate for terms about the hostname,
+	// which it then asks of each node's own pods instead of counting them before; nil
+	// where there is none. It comes to the same if no two nodes share a hostname.
+	byNode plugin
 	// filters and scores say at which points the profile enables the plugin, and
 	// filterOrder at which place among its Filter plugins.
 	filters, scores bool
@@ -62,15 +66,28 @@ func newAcross(ctx context.Context, name string, p config.KubeSchedulerProfile, 
 	if name == names.InterPodAffinity {
 		factory = interpodaffinity.New
 	}
-	made, err := factory(ctx, args, handle, gates)
-	if err != nil {
+	instance := func() (plugin, error) {
+		made, err := factory(ctx, args, handle, gates)
+		if err != nil {
+			return nil, err
+		}
+		across, ok := made.(plugin)
+		if !ok {
+			return nil, fmt.Errorf("plugin %s has not the extension points that the simulation counts on", name)
+		}
+		return across, nil
+	}
+	a := &acrossPlugin{name: name}
+	var err error
+	if a.plugin, err = instance(); err != nil {
 		return nil, err
 	}
-	across, ok := made.(plugin)
-	if !ok {
-		return nil, fmt.Errorf("plugin %s has not the extension points that the simulation counts on", name)
+	if name == names.InterPodAffinity {
+		gates.EnableInterPodAffinityHostnameFastPath = true
+		if a.byNode, err = instance(); err != nil {
+			return nil, err
+		}
 	}
-	a := &acrossPlugin{name: name, plugin: across}
 	if spread, ok := args.(*config.PodTopologySpreadArgs); ok {
 		a.constraints = spread.DefaultConstraints
 		if a.lenient = spread.DefaultingType == config.SystemDefaulting; a.lenient {
@@ -78,6 +95,14 @@ func newAcross(ctx context.Context, name string, p config.KubeSchedulerProfile, 
 		}
 	}
 	return a, nil
+}
+
+// filterOf is the instance that says which nodes of the layout are fit.
+func (a *acrossPlugin) filterOf(l *layout) plugin {
+	if a.byNode != nil && l.ownHostnames {
+		return a.byNode
+	}
+	return a.plugin
 }
 
 // preFilter reports whether the plugin has a say of where the pod fits.
@@ -89,7 +114,7 @@ func (a *acrossPlugin) preFilter(ctx context.Context, state fwk.CycleState, pod 
 	if !cl.alike || a.ownDomains(pod, cl.layout) {
 		nodes = cl.thin.nodes
 	}
-	_, status := a.PreFilter(ctx, state, pod, nodes)
+	_, status := a.filterOf(cl.layout).PreFilter(ctx, state, pod, nodes)
 	if !status.IsSuccess() && !status.IsSkip() {
 		return false, fmt.Errorf("running PreFilter plugin %q: %w", a.name, status.AsError())
 	}
@@ -133,8 +158,9 @@ func (a *acrossPlugin) filter(ctx context.Context, c *chooser, state fwk.CycleSt
 		before := cl.statuses[i]
 		return i, before.IsSuccess() || cl.profile.filterOrder[before.Plugin()] >= a.filterOrder
 	})
+	filter := a.filterOf(cl.layout)
 	c.each(len(asked), func(n int) {
-		status := a.Filter(ctx, state, pod, cl.thin.nodes[asked[n]])
+		status := filter.Filter(ctx, state, pod, cl.thin.nodes[asked[n]])
 		if !status.IsSuccess() {
 			status.SetPlugin(a.name)
 		}

@@ -24,9 +24,16 @@ func drawCluster(t *rapid.T) func() []store.Object {
 	for i := range nodes {
 		zone, cpu := draw(0, 3).Draw(t, "zone"), draw(1, 6).Draw(t, "cpu")
 		tainted, disk := draw(0, 9).Draw(t, "tainted"), draw(0, 1).Draw(t, "disk")
+		host := draw(0, 59).Draw(t, "hostname")
 		makeNodes = append(makeNodes, func() *corev1.Node {
 			n := node(fmt.Sprintf("n%02d", i), fmt.Sprintf("z%d", zone), fmt.Sprint(cpu))
 			n.Labels["disk"] = []string{"ssd", "hdd"}[disk]
+			switch host {
+			case 0: // as another node
+				n.Labels[corev1.LabelHostname] = "n00"
+			case 1:
+				delete(n.Labels, corev1.LabelHostname)
+			}
 			switch tainted {
 			case 0:
 				n.Spec.Taints = []corev1.Taint{{Key: "pool", Value: "x", Effect: corev1.TaintEffectNoSchedule}}
@@ -93,7 +100,7 @@ func drawDefaults(t *rapid.T, profiles []config.KubeSchedulerProfile) []config.K
 // drawTemplate draws what the pods of one workload ask for.
 func drawTemplate(t *rapid.T, k int) func(*corev1.Pod) {
 	draw := rapid.IntRange
-	cpu, feature, second := draw(1, 12).Draw(t, "tenths"), draw(0, 14).Draw(t, "feature"), draw(0, 14).Draw(t, "second feature")
+	cpu, feature, second := draw(1, 12).Draw(t, "tenths"), draw(0, 18).Draw(t, "feature"), draw(0, 18).Draw(t, "second feature")
 	about := draw(0, 2).Draw(t, "about app")
 	return func(p *corev1.Pod) {
 		p.Labels = map[string]string{"app": fmt.Sprintf("app-%d", k)}
@@ -121,6 +128,8 @@ func give(p *corev1.Pod, feature int, app string) {
 		})
 	}
 	term := corev1.PodAffinityTerm{LabelSelector: selector, TopologyKey: corev1.LabelTopologyZone, NamespaceSelector: &metav1.LabelSelector{}}
+	byHost := term
+	byHost.TopologyKey = corev1.LabelHostname
 	switch feature {
 	case 0:
 		spread(corev1.LabelTopologyZone, corev1.DoNotSchedule)
@@ -160,6 +169,14 @@ func give(p *corev1.Pod, feature int, app string) {
 	case 14:
 		spread(corev1.LabelTopologyZone, corev1.DoNotSchedule)
 		p.Spec.TopologySpreadConstraints[len(p.Spec.TopologySpreadConstraints)-1].MinDomains = ptr.To[int32](3)
+	case 15:
+		a.PodAntiAffinity = &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{byHost}}
+	case 16:
+		a.PodAntiAffinity = &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{byHost, {LabelSelector: own, TopologyKey: corev1.LabelTopologyZone}}}
+	case 17:
+		a.PodAffinity = &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{byHost}}
+	case 18:
+		a.PodAffinity = &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{byHost, term}}
 	case 11:
 		p.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 80, HostPort: 80}}
 	}

@@ -78,6 +78,20 @@ func keysOnAll(nodes []fwk.NodeInfo) map[string]bool {
 	return onAll
 }
 
+// ownHostnames reports whether no two of the nodes have the same hostname in their
+// labels.
+func ownHostnames(nodes []fwk.NodeInfo) bool {
+	seen := map[string]bool{}
+	for _, node := range nodes {
+		name, ok := node.Node().Labels[corev1.LabelHostname]
+		if ok && seen[name] {
+			return false
+		}
+		seen[name] = seen[name] || ok
+	}
+	return true
+}
+
 // alike reports whether the pod cannot tell nodes of a group apart: it picks none by
 // name, nor by a label that the group's nodes may not share, whose keys are in unique.
 func alike(pod *corev1.Pod, unique map[string]bool) bool {

@@ -20,7 +20,9 @@ type layout struct {
 	// unique are the keys of labels that tell nodes of a group apart, and onAll those
 	// that all nodes have.
 	unique, onAll map[string]bool
-	bare          bare
+	// ownHostnames says that no two nodes have the same hostname in their labels.
+	ownHostnames bool
+	bare         bare
 	// empty is one node of each group, without pods.
 	empty []fwk.NodeInfo
 
@@ -41,7 +43,7 @@ func newLayout(nodes []fwk.NodeInfo, number func(string) uint64) *layout {
 		generations: make([]int64, n), marks: make([]int, n),
 	}
 	l.groups, l.unique = groups(nodes)
-	l.onAll = keysOnAll(nodes)
+	l.onAll, l.ownHostnames = keysOnAll(nodes), ownHostnames(nodes)
 	for i, node := range nodes {
 		if l.groups[i] == len(l.empty) {
 			l.empty = append(l.empty, l.bare.of(i, node))

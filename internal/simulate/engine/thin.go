@@ -3,6 +3,7 @@ package engine
 import (
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/parallelize"
@@ -74,6 +75,7 @@ func (b bare) of(i int, node fwk.NodeInfo) fwk.NodeInfo {
 // update brings the node at place i up to date.
 func (t *thin) update(i int, node fwk.NodeInfo, shared bare, kinds *kinds, r *relevance) error {
 	var kept *framework.NodeInfo
+	wide := false
 	for _, pod := range node.GetPods() {
 		k, err := kinds.of(pod)
 		if err != nil {
@@ -87,6 +89,8 @@ func (t *thin) update(i int, node fwk.NodeInfo, shared bare, kinds *kinds, r *re
 			kept.SetNode(node.Node())
 		}
 		kept.AddPodInfo(k.PodInfo)
+		// A NodeInfo itself knows this only where upstream's gate for it is on.
+		wide = wide || slices.ContainsFunc(k.GetRequiredAntiAffinityTerms(), func(t fwk.AffinityTerm) bool { return t.TopologyKey != corev1.LabelHostname })
 	}
 	var made fwk.NodeInfo = kept
 	if kept == nil {
@@ -96,7 +100,7 @@ func (t *thin) update(i int, node fwk.NodeInfo, shared bare, kinds *kinds, r *re
 	t.counting.set(i, made, kept != nil)
 	t.affinity.set(i, made, len(made.GetPodsWithAffinity()) > 0)
 	t.antiAffinity.set(i, made, len(made.GetPodsWithRequiredAntiAffinity()) > 0)
-	t.wideAntiAffinity.set(i, made, len(made.GetPodsWithRequiredNonHostScopedAntiAffinity()) > 0)
+	t.wideAntiAffinity.set(i, made, wide)
 	return nil
 }
 
