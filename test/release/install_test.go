@@ -198,18 +198,7 @@ func checkMaker(t *testing.T, blocks []page.Block) {
 func buildAgain(t *testing.T, blocks []page.Block) {
 	m := newMachine(t)
 	m.limit = 15 * time.Minute // as a build on two busy cores may take
-	program, err := exec.LookPath("go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	m.env = append(m.env, "PATH="+filepath.Dir(program)+":"+m.path())
-	for _, name := range []string{"GOCACHE", "GOMODCACHE", "GOPROXY", "GOTOOLCHAIN", "GOSUMDB"} {
-		value, err := exec.CommandContext(t.Context(), "go", "env", name).Output()
-		if err != nil {
-			t.Fatal(err)
-		}
-		m.env = append(m.env, name+"="+strings.TrimSpace(string(value)))
-	}
+	m.withGo()
 	clone := filepath.Join(m.home, "kubectl-sched")
 	m.shell(m.home, fmt.Sprintf("git clone -q %s %s", tagged.get(t), clone))
 	said := ""
@@ -220,6 +209,23 @@ func buildAgain(t *testing.T, blocks []page.Block) {
 	want := sums(t, made.get(t))[archive] + "  dist/" + archive + "\n"
 	if !strings.HasSuffix(said, want) {
 		t.Errorf("it does not end with\n%s\nbut is\n%s", want, said)
+	}
+}
+
+// withGo puts Go on the PATH, with the caches that it has here.
+func (m *machine) withGo() {
+	m.Helper()
+	program, err := exec.LookPath("go")
+	if err != nil {
+		m.Fatal(err)
+	}
+	m.env = append(m.env, "PATH="+filepath.Dir(program)+":"+m.path())
+	for _, name := range []string{"GOCACHE", "GOMODCACHE", "GOPROXY", "GOTOOLCHAIN", "GOSUMDB"} {
+		value, err := exec.CommandContext(m.Context(), "go", "env", name).Output()
+		if err != nil {
+			m.Fatal(err)
+		}
+		m.env = append(m.env, name+"="+strings.TrimSpace(string(value)))
 	}
 }
 
