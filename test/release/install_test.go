@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -229,8 +228,12 @@ func (m *machine) withGo() {
 	}
 }
 
-// path is the PATH of the machine.
-func (m *machine) path() string {
-	at := slices.IndexFunc(m.env, func(v string) bool { return strings.HasPrefix(v, "PATH=") })
-	return strings.TrimPrefix(m.env[at], "PATH=")
+// path is the PATH of the machine: of several, the last is in force.
+func (m *machine) path() (list string) {
+	for _, v := range m.env {
+		if value, ok := strings.CutPrefix(v, "PATH="); ok {
+			list = value
+		}
+	}
+	return list
 }
