@@ -1,6 +1,7 @@
 package docs
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,8 +10,8 @@ import (
 	"testing"
 )
 
-// beside are the programs of others that examples run, by the name and the version that a
-// page means: what they are built of is pinned in tools/beside.
+// beside are the programs of others that examples run, each in the version that is pinned
+// in tools/beside.
 var beside = map[string]*program{
 	"cue":   {pkg: "cuelang.org/go/cmd/cue"},
 	"helm3": {pkg: "helm.sh/helm/v3/cmd/helm"},
@@ -36,14 +37,14 @@ func besides(t *testing.T, name, which string) string {
 		build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath")
 		var said strings.Builder
 		build.Stderr = &said
-		var out []byte
-		if out, p.err = build.Output(); p.err != nil {
-			t.Errorf("build %s: %s", p.pkg, said.String())
+		out, err := build.Output()
+		if err != nil {
+			p.err = fmt.Errorf("build %s: %w\n%s", p.pkg, err, said.String())
 		}
 		p.path = strings.TrimSpace(string(out))
 	})
 	if p.err != nil {
-		t.Fatalf("build %s: %v", p.pkg, p.err)
+		t.Fatal(p.err)
 	}
 	bin := t.TempDir()
 	if err := os.Symlink(p.path, filepath.Join(bin, name)); err != nil {

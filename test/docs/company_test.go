@@ -18,26 +18,24 @@ import (
 // registry that is on loopback and is called as there, and is a user of it then.
 func TestCompanyCatalog(t *testing.T) {
 	t.Parallel()
-	var file string
+	company := ""
 	var scripts []page.Block
 	for _, b := range readPage(t, filepath.Join(root, "docs", "catalog.md")).Blocks {
 		remarks, err := said(b)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if name, ok := get(remarks, "file"); ok && b.Under == "a-catalog-of-your-own" {
-			file = name
-			dir := t.TempDir()
-			if err := (page.Block{Title: "standard.cue", Text: b.Text}).Put(dir); err != nil {
+		if name, ok := get(remarks, "file"); ok {
+			company = t.TempDir()
+			if err := (page.Block{Title: filepath.Base(name), Text: b.Text}).Put(company); err != nil {
 				t.Fatal(err)
 			}
-			file = dir
 		}
 		if b.Under == "from-a-registry" {
 			scripts = append(scripts, b)
 		}
 	}
-	if file == "" || len(scripts) != 2 {
+	if company == "" || len(scripts) != 2 {
 		t.Fatal("the page has not a catalog, how it is published and how it is used")
 	}
 	env := append(loopback.Serve(t, "registry.company.example", ociserver.New(ocimem.New(), nil)), "CUE_CACHE_DIR="+cueregistry.Cache(t), besides(t, "cue", "cue"))
@@ -51,8 +49,8 @@ func TestCompanyCatalog(t *testing.T) {
 		}
 		return out
 	}
-	run(file, page.Block{Text: "git init -q -b main && git add . && git commit -q -m first"})
-	if out := run(file, scripts[0]); !strings.Contains(out, "published company.example/placement@v0.1.0") {
+	run(company, page.Block{Text: "git init -q -b main && git add . && git commit -q -m first"})
+	if out := run(company, scripts[0]); !strings.Contains(out, "published company.example/placement@v0.1.0") {
 		t.Errorf("it is not said what was published:\n%s", out)
 	}
 	// Who uses it has nothing of it.

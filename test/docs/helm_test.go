@@ -192,5 +192,9 @@ func (h *helmCase) peace(upgrade string) {
 	if diff := cmp.Diff(placed.Spec.Template.Spec.TopologySpreadConstraints, h.deployment().Spec.Template.Spec.TopologySpreadConstraints); diff != "" {
 		h.Errorf("after the rollback (-before +after):\n%s", diff)
 	}
+	h.run("helm upgrade shop ./shop -n shop")
+	if spread := h.deployment().Spec.Template.Spec.TopologySpreadConstraints; len(spread) > 0 {
+		h.Errorf("after an upgrade without the post-renderer the pods are spread by %v", spread)
+	}
 	h.run("helm uninstall shop -n shop --wait")
 }
