@@ -55,7 +55,8 @@ func TestAnyText(t *testing.T) {
 func TestLikeOthers(t *testing.T) {
 	t.Parallel()
 	for i, v := range []any{
-		nil, true, "x", 7, uint64(18446744073709551615), -1.5, 3.0, 1e6, 1e21, map[string]any(nil), []any(nil), []string{"b", "a"},
+		nil, true, "x", 7, uint64(18446744073709551615), -1.5, 3.0, 1e6, 1e21, map[string]any(nil), []any(nil),
+		[]string{"b", "a"},
 		map[string]any{"b": int64(1), "a10": "x", "a9": nil, "c": []any{}, "d": map[string]any{}},
 		[]map[string]any{{"op": "add", "value": json.RawMessage(`{"a":1.0}`)}},
 		corev1.Pod{

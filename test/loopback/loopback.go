@@ -54,11 +54,11 @@ func Serve(t *testing.T, host string, site http.Handler) (environment []string) 
 		// who had it before.
 		_, _ = io.WriteString(from, "HTTP/1.1 200 Connection established\r\n\r\n")
 		go func() {
-			defer to.Close()
 			_, _ = io.Copy(to, heard)
+			_ = to.Close()
 		}()
-		defer from.Close()
 		_, _ = io.Copy(from, to)
+		_ = from.Close()
 	}))
 	t.Cleanup(proxy.Close)
 	return []string{
