@@ -7,9 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"sigs.k8s.io/yaml"
-
 	"github.com/kubectl-sched/kubectl-sched/compiler"
+	"github.com/kubectl-sched/kubectl-sched/internal/objectyaml"
 	"github.com/kubectl-sched/kubectl-sched/internal/workload"
 	"github.com/kubectl-sched/kubectl-sched/internal/workload/ownership"
 	"github.com/kubectl-sched/kubectl-sched/policy"
@@ -75,7 +74,7 @@ func Component(ctx context.Context, plan *compiler.Plan, set *workload.Set) ([]F
 	if component.Patches == nil && component.Resources == nil {
 		component.GeneratorOptions = &struct{}{}
 	}
-	text, err := yaml.Marshal(component)
+	text, err := objectyaml.Marshal(component)
 	if err != nil {
 		return nil, append(findings, finding("input/encode", ComponentFile, err.Error()))
 	}
@@ -143,7 +142,7 @@ func patches(w *workload.Workload, out *workload.Written, guarded bool) ([]patch
 		if guarded {
 			steps = slices.Insert(steps, 0, operation{Op: "test", Path: "/metadata/name", Value: w.Name})
 		}
-		text, err := yaml.Marshal(steps)
+		text, err := objectyaml.Marshal(steps)
 		if err != nil {
 			return nil, fmt.Errorf("the placement cannot be written as a patch: %w", err)
 		}
@@ -156,7 +155,7 @@ func patches(w *workload.Workload, out *workload.Written, guarded bool) ([]patch
 	if err != nil {
 		return nil, fmt.Errorf("the record of what is ours cannot be written: %w", err)
 	}
-	text, err := yaml.Marshal(map[string]any{
+	text, err := objectyaml.Marshal(map[string]any{
 		"apiVersion": strings.TrimPrefix(w.Group+"/"+w.Version, "/"), "kind": w.Kind,
 		"metadata": map[string]any{"name": w.Name, "annotations": map[string]any{ownership.Annotation: record}},
 	})

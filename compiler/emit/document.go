@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-sched/kubectl-sched/compiler"
+	"github.com/kubectl-sched/kubectl-sched/internal/objectyaml"
 	"github.com/kubectl-sched/kubectl-sched/internal/workload"
 	"github.com/kubectl-sched/kubectl-sched/policy"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
@@ -228,7 +228,7 @@ func Encode(as Encoding, plans []PlanDocument) ([]byte, error) {
 		}
 		return []byte(b.String()), nil
 	case YAML:
-		text, err := yaml.Marshal(document)
+		text, err := objectyaml.Marshal(document)
 		if err != nil {
 			return nil, fmt.Errorf("encode the plan: %w", err)
 		}

@@ -16,7 +16,7 @@ func TestLiveManifests(t *testing.T) {
 	t.Parallel()
 	object := map[string]any{
 		"apiVersion": "apps/v1", "kind": "Deployment",
-		"metadata": map[string]any{"name": "web", "namespace": "shop", "uid": "1", "resourceVersion": "2", "generation": int64(3), "managedFields": []any{}},
+		"metadata": map[string]any{"name": "web", "namespace": "shop", "uid": "1", "annotations": map[string]any{"note": "a\x7fb\u0085c"}, "resourceVersion": "2", "generation": int64(3), "managedFields": []any{}},
 		"spec":     map[string]any{"template": map[string]any{"spec": map[string]any{"containers": []any{}}}},
 		"status":   map[string]any{"replicas": int64(1)},
 	}
@@ -32,7 +32,8 @@ func TestLiveManifests(t *testing.T) {
 kind: Deployment
 metadata:
   annotations:
-    kubectl-sched.github.io/placement: '{"v":2,"made":1,"fields":[{"at":"/spec/template/spec/priorityClassName","is":"tXxCma_j"}]}'
+    kubectl-sched.github.io/placement: '{"v":2,"fields":[{"at":"/spec/template/spec/priorityClassName","is":"tXxCma_j"}]}'
+    note: "a\x7Fb\Nc"
   name: web
   namespace: shop
 spec:

@@ -11,9 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"sigs.k8s.io/yaml"
-
 	"github.com/kubectl-sched/kubectl-sched/compiler"
+	"github.com/kubectl-sched/kubectl-sched/internal/objectyaml"
 	"github.com/kubectl-sched/kubectl-sched/internal/workload"
 	"github.com/kubectl-sched/kubectl-sched/internal/workload/yamledit"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
@@ -231,7 +230,7 @@ func LiveManifests(ctx context.Context, plan *compiler.Plan) ([]byte, diag.Findi
 		if written[i] == nil || ctx.Err() != nil {
 			continue
 		}
-		text, err := yaml.Marshal(asManifest(written[i].Object))
+		text, err := objectyaml.Marshal(asManifest(written[i].Object))
 		if err != nil {
 			findings = append(findings, diag.Finding{Rule: "input/encode", Severity: diag.Error, Subject: w.Ref(), Message: fmt.Sprintf("the object cannot be written as YAML: %v", err)})
 			continue

@@ -7,10 +7,10 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-sched/kubectl-sched/compiler"
 	"github.com/kubectl-sched/kubectl-sched/compiler/nodelabel"
+	"github.com/kubectl-sched/kubectl-sched/internal/objectyaml"
 	"github.com/kubectl-sched/kubectl-sched/policy"
 )
 
@@ -92,7 +92,7 @@ func (e *nodeEmitter) add(name string, comments []string, body string) {
 
 // yaml encodes a document.
 func (e *nodeEmitter) yaml(document any) string {
-	text, err := yaml.Marshal(document)
+	text, err := objectyaml.Marshal(document)
 	if err != nil && e.err == nil {
 		e.err = fmt.Errorf("encode what nodes need: %w", err)
 	}

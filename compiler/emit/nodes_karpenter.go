@@ -10,12 +10,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-sched/kubectl-sched/compiler"
 	"github.com/kubectl-sched/kubectl-sched/compiler/capability"
 	"github.com/kubectl-sched/kubectl-sched/compiler/nodeexpr"
 	"github.com/kubectl-sched/kubectl-sched/compiler/nodelabel"
+	"github.com/kubectl-sched/kubectl-sched/internal/objectyaml"
 	"github.com/kubectl-sched/kubectl-sched/internal/workload"
 	"github.com/kubectl-sched/kubectl-sched/policy"
 )
@@ -261,7 +261,7 @@ func nodePoolPatches(plan *compiler.Plan, set *workload.Set) ([]patch, error) {
 		if sameJSON(np.known.Object, merged(np.known.Object, document)) {
 			continue
 		}
-		text, err := yaml.Marshal(document)
+		text, err := objectyaml.Marshal(document)
 		if err != nil {
 			return nil, fmt.Errorf("encode the patch of NodePool %q: %w", np.name, err)
 		}

@@ -10,9 +10,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-sched/kubectl-sched/compiler"
+	"github.com/kubectl-sched/kubectl-sched/internal/objectyaml"
 	"github.com/kubectl-sched/kubectl-sched/internal/workload"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 )
@@ -51,7 +51,7 @@ func Objects(plan *compiler.Plan, set *workload.Set) ([]byte, error) {
 	}
 	out := []byte(objectsHeader)
 	for i, object := range objects {
-		text, err := yaml.Marshal(object)
+		text, err := objectyaml.Marshal(object)
 		if err != nil {
 			return nil, fmt.Errorf("encode an object: %w", err)
 		}

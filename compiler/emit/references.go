@@ -5,9 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"sigs.k8s.io/yaml"
-
 	"github.com/kubectl-sched/kubectl-sched/compiler"
+	"github.com/kubectl-sched/kubectl-sched/internal/objectyaml"
 	"github.com/kubectl-sched/kubectl-sched/internal/workload"
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/gangkey"
 )
@@ -71,7 +70,7 @@ func podGroupReferences(plan *compiler.Plan) ([]byte, error) {
 	if out.NameReference == nil {
 		return nil, nil
 	}
-	return yaml.Marshal(out)
+	return objectyaml.Marshal(out)
 }
 
 // kustomizePath writes a path as kustomize's fieldSpecs have it: a slash in a key is

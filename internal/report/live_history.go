@@ -8,9 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"sigs.k8s.io/yaml"
-
 	"github.com/kubectl-sched/kubectl-sched/internal/apply"
+	"github.com/kubectl-sched/kubectl-sched/internal/objectyaml"
 	"github.com/kubectl-sched/kubectl-sched/policy"
 )
 
@@ -106,7 +105,7 @@ func documents(w io.Writer, format Format, kind string, fields map[string]any) e
 	case JSON:
 		data = append(data, '\n')
 	case YAML:
-		if data, err = yaml.JSONToYAML(data); err != nil {
+		if data, err = objectyaml.FromJSON(data); err != nil {
 			return fmt.Errorf("encode %s: %w", kind, err)
 		}
 	default:

@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	schedulingv1 "k8s.io/api/scheduling/v1"
-	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-sched/kubectl-sched/compiler"
+	"github.com/kubectl-sched/kubectl-sched/internal/objectyaml"
 	"github.com/kubectl-sched/kubectl-sched/internal/report/excerpt"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 )
@@ -162,7 +162,7 @@ func (t textWriter) field(name, text string) {
 
 // value writes a value as indented YAML.
 func (t textWriter) value(v any) {
-	text, err := yaml.Marshal(v)
+	text, err := objectyaml.Marshal(v)
 	if err != nil {
 		text = fmt.Appendf(nil, "%v\n", v)
 	}

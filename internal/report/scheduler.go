@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-sched/kubectl-sched/internal/install"
+	"github.com/kubectl-sched/kubectl-sched/internal/objectyaml"
 )
 
 // Scheduler writes how the bundled scheduler does.
@@ -50,7 +50,7 @@ func Objects(w io.Writer, format Format, objects []*unstructured.Unstructured) e
 		return err
 	}
 	for i, o := range objects {
-		data, err := yaml.Marshal(o.Object)
+		data, err := objectyaml.Marshal(o.Object)
 		if err != nil {
 			return fmt.Errorf("encode %s %s: %w", o.GetKind(), o.GetName(), err)
 		}

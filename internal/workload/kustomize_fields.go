@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"sigs.k8s.io/kustomize/api/types"
-	"sigs.k8s.io/yaml"
 
+	"github.com/kubectl-sched/kubectl-sched/internal/objectyaml"
 	"github.com/kubectl-sched/kubectl-sched/internal/workload/yamldoc"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 )
@@ -37,7 +37,7 @@ func (c *kustomizationCheck) fields(t text, root *yamldoc.Node) {
 			c.fail(at, "input/kustomize", fmt.Sprintf("charts in a kustomization (%s) are not rendered, since that runs helm; give the output of \"helm template\" with -f", name))
 			continue
 		}
-		text, err := yaml.Marshal(map[string]any{name: m[name]})
+		text, err := objectyaml.Marshal(map[string]any{name: m[name]})
 		if err != nil {
 			continue
 		}

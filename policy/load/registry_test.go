@@ -7,11 +7,10 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"cuelang.org/go/mod/modregistrytest"
-
 	"github.com/kubectl-sched/kubectl-sched/policy"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 	"github.com/kubectl-sched/kubectl-sched/policy/load"
+	"github.com/kubectl-sched/kubectl-sched/test/cueregistry"
 )
 
 // companyCatalog is the catalog of a company, in two versions and a candidate, as modules
@@ -72,26 +71,9 @@ func depending(t *testing.T, dir, document, version string, vendor bool) {
 // withRegistry makes a registry with the modules the one that the environment names.
 func withRegistry(t *testing.T, modules fstest.MapFS) {
 	t.Helper()
-	r, err := modregistrytest.New(modules, "")
-	if err != nil {
-		t.Fatal(err)
+	for name, value := range cueregistry.Serve(t, modules) {
+		t.Setenv(name, value)
 	}
-	t.Cleanup(r.Close)
-	cache := t.TempDir()
-	t.Setenv("CUE_REGISTRY", r.Host()+"+insecure")
-	t.Setenv("CUE_CACHE_DIR", cache)
-	// What is fetched is read-only, as are the folders that it is in.
-	t.Cleanup(func() {
-		err := filepath.WalkDir(cache, func(path string, d os.DirEntry, err error) error {
-			if err == nil && d.IsDir() {
-				err = os.Chmod(path, 0o700)
-			}
-			return err
-		})
-		if err != nil {
-			t.Error(err)
-		}
-	})
 }
 
 // TestRegistry holds that a module of a registry is imported where that is allowed, and

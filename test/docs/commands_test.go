@@ -2,6 +2,8 @@ package docs
 
 import (
 	"fmt"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -28,6 +30,33 @@ func TestCommands(t *testing.T) {
 	}
 	if checked < 100 {
 		t.Errorf("%d commands only", checked)
+	}
+}
+
+// TestListOfCommands holds that the list of the README is of commands that there are, each
+// with what it is for, and that each says more of itself.
+func TestListOfCommands(t *testing.T) {
+	t.Parallel()
+	count := 0
+	for _, b := range readPage(t, filepath.Join(root, "README.md")).Blocks {
+		if !slices.Contains(b.Remarks, "run by TestListOfCommands in test/docs") {
+			continue
+		}
+		for line := range strings.Lines(b.Text) {
+			command, what, _ := strings.Cut(strings.TrimSpace(line), "   ")
+			name := strings.TrimPrefix(command, "kubectl sched ")
+			if c := child(cli.Tree(), name); c == nil || c.Hidden || strings.TrimSpace(what) == "" {
+				t.Errorf("%q is no command with what it is for", line)
+				continue
+			}
+			if out, code := shell(t, t.TempDir(), noCluster, command+" --help"); code != 0 || !strings.Contains(out, command) {
+				t.Errorf("%s --help: exit code %d:\n%s", command, code, out)
+			}
+			count++
+		}
+	}
+	if count < 8 {
+		t.Errorf("%d commands only", count)
 	}
 }
 

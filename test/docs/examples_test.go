@@ -17,6 +17,7 @@ import (
 //
 //	<!-- example: not run: REASON -->           it cannot be run here
 //	<!-- example: run by TEST in FOLDER -->     another test runs it
+//	<!-- example: run by CI -->                 CI gives the same command, or runs the target or test
 //	<!-- example: file NAME -->                 it is a file of that name
 //	<!-- example: part of VERSION KIND -->      it is a part of such an object
 //	<!-- example: cluster -->                   commands of the page reach a cluster
@@ -93,7 +94,7 @@ const generated = "<!-- Written by `make generate` from the code. -->"
 // A block that no test holds is an error, and so is a remark that says what is not so.
 func TestEveryBlockIsHeld(t *testing.T) {
 	t.Parallel()
-	reasons := 0
+	reasons, inCI := 0, readCI(t)
 	for _, p := range pages(t) {
 		if test, ok := elsewhere[p.path]; ok {
 			if err := isTest(test); err != nil {
@@ -112,7 +113,11 @@ func TestEveryBlockIsHeld(t *testing.T) {
 				continue
 			}
 			if test, ok := get(remarks, "run by"); ok {
-				if err := isTest(test); err != nil {
+				err := isTest(test)
+				if by, _, _ := strings.Cut(test, ","); by == "CI" {
+					err = inCI.runs(b)
+				}
+				if err != nil {
 					t.Errorf("%s: %v", where, err)
 				}
 				continue

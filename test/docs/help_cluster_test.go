@@ -47,7 +47,8 @@ func lookSettings() []setting {
 			command: "kubectl sched compile",
 			before: shopRuns + `mkdir manifests/api && sed 's/name: web/name: api/; s/app: web/app: api/' manifests/web.yaml >manifests/api/api.yaml
 cp -r manifests unplaced
-mkdir -p chart/templates && cp manifests/web.yaml chart/templates && echo 'name: shop' >chart/Chart.yaml`,
+mkdir -p chart/templates && sed '/namespace:/d' manifests/web.yaml >chart/templates/web.yaml && printf 'apiVersion: v2\nname: shop\nversion: 0.1.0\n' >chart/Chart.yaml`,
+			helm: true,
 			examples: []example{
 				{
 					run: "kubectl sched compile -f manifests/ -R --in-place", says: []string{"manifests/web.yaml updated", "manifests/api/api.yaml updated"},
@@ -59,8 +60,7 @@ mkdir -p chart/templates && cp manifests/web.yaml chart/templates && echo 'name:
 					then: "diff -r unplaced manifests",
 				},
 				{
-					run: "helm template shop ./chart | kubectl sched compile -f -", says: []string{"# Source: chart/templates/web.yaml", "topologySpreadConstraints:"},
-					instead: "helm writes manifests as they are in the chart",
+					run: "helm template shop ./chart -n shop | kubectl sched compile -f - -n shop", says: []string{"# Source: shop/templates/web.yaml", "topologySpreadConstraints:"},
 				},
 				{
 					run: "kubectl sched compile --surface admission -f manifests/", says: []string{"kind: MutatingAdmissionPolicy\n"},

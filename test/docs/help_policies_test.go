@@ -25,13 +25,13 @@ echo 'module: "shop.example@v0", language: version: "v0.15.0"' >cue.mod/module.c
 				{
 					run:  "kubectl sched catalog list --from cue.mod/pkg/company.example/placement",
 					says: []string{"standard", "spreads every service of the company"},
-					then: "test ! -e .cue-cache",
+					then: "test -z \"$(ls \"$CUE_CACHE_DIR\")\"",
 				},
 				{
 					before:  "rm -r cue.mod",
 					run:     "kubectl sched catalog list --from company.example/placement --allow-registry",
 					says:    []string{"standard", "spreads every service of the company"},
-					then:    "find .cue-cache -name standard.cue | grep v0.1.0",
+					then:    "find \"$CUE_CACHE_DIR\" -name standard.cue | grep v0.1.0",
 					instead: "the registry is one on loopback",
 				},
 			},

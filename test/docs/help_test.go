@@ -10,8 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"cuelang.org/go/mod/modregistrytest"
-
+	"github.com/kubectl-sched/kubectl-sched/test/cueregistry"
 	"github.com/kubectl-sched/kubectl-sched/test/page"
 )
 
@@ -34,6 +33,8 @@ type setting struct {
 	before string
 	// registry says that CUE_REGISTRY names a registry, with the house's modules.
 	registry bool
+	// helm says that helm is there.
+	helm     bool
 	examples []example
 }
 
@@ -220,33 +221,14 @@ func newStage(t *testing.T, set setting, kubeconfig string) *stage {
 		}
 	}
 	if set.registry {
-		s.env = registry(t, s.dir)
+		for name, value := range cueregistry.Serve(t, os.DirFS(filepath.Join(s.dir, "registry"))) {
+			s.env = append(s.env, name+"="+value)
+		}
+	}
+	if set.helm {
+		s.env = append(s.env, besides(t, "helm", "helm4"))
 	}
 	return s
-}
-
-// registry serves the modules of the house, and returns the environment of who uses it.
-func registry(t *testing.T, dir string) []string {
-	t.Helper()
-	r, err := modregistrytest.New(os.DirFS(filepath.Join(dir, "registry")), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(r.Close)
-	cache := filepath.Join(dir, ".cue-cache")
-	// What is fetched is read-only, as are the folders that it is in.
-	t.Cleanup(func() {
-		err := filepath.WalkDir(cache, func(path string, d os.DirEntry, err error) error {
-			if err == nil && d.IsDir() {
-				err = os.Chmod(path, 0o700)
-			}
-			return err
-		})
-		if err != nil {
-			t.Error(err)
-		}
-	})
-	return []string{"CUE_REGISTRY=" + r.Host() + "+insecure", "CUE_CACHE_DIR=" + cache}
 }
 
 // prepare runs a script that must succeed.

@@ -6,8 +6,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"strings"
 
 	"github.com/spf13/pflag"
 	"sigs.k8s.io/kustomize/api/krusty"
@@ -17,7 +15,7 @@ import (
 
 // standIns are programs of others that examples name and that are not here: what they do
 // of the example and no more. Arguments that they do not know they refuse.
-var standIns = map[string]func(args []string, out io.Writer) error{"helm": helm, "kustomize": kustomize, "colordiff": colordiff}
+var standIns = map[string]func(args []string, out io.Writer) error{"kustomize": kustomize, "colordiff": colordiff}
 
 // standIn makes a program of it.
 func standIn(name string) func() {
@@ -31,33 +29,6 @@ func standIn(name string) func() {
 			os.Exit(3)
 		}
 	}
-}
-
-// helm writes the templates of a chart as they are, which must be whole manifests.
-func helm(args []string, out io.Writer) error {
-	if len(args) != 3 || args[0] != "template" {
-		return fmt.Errorf("it knows template NAME CHART, not %q", args)
-	}
-	if _, err := os.Stat(filepath.Join(args[2], "Chart.yaml")); err != nil {
-		return err
-	}
-	files, err := filepath.Glob(filepath.Join(args[2], "templates", "*.yaml"))
-	if err != nil || len(files) == 0 {
-		return fmt.Errorf("%s has no templates (%w)", args[2], err)
-	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return err
-		}
-		if strings.Contains(string(text), "{{") {
-			return fmt.Errorf("%s: it does not know templates", file)
-		}
-		if _, err := fmt.Fprintf(out, "---\n# Source: %s\n%s", file, text); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // kustomize is kustomize's own library, which is all of the program but for its flags.

@@ -26,6 +26,7 @@ var layers = []string{
 	"policy/load/take",
 	"internal/completion",
 	"internal/revision",
+	"internal/objectyaml",
 	"internal/workload/plain",
 	"internal/workload/ownership",
 	"internal/workload/yamldoc",

@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -198,18 +197,7 @@ func checkMaker(t *testing.T, blocks []page.Block) {
 func buildAgain(t *testing.T, blocks []page.Block) {
 	m := newMachine(t)
 	m.limit = 15 * time.Minute // as a build on two busy cores may take
-	program, err := exec.LookPath("go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	m.env = append(m.env, "PATH="+filepath.Dir(program)+":"+m.path())
-	for _, name := range []string{"GOCACHE", "GOMODCACHE", "GOPROXY", "GOTOOLCHAIN", "GOSUMDB"} {
-		value, err := exec.CommandContext(t.Context(), "go", "env", name).Output()
-		if err != nil {
-			t.Fatal(err)
-		}
-		m.env = append(m.env, name+"="+strings.TrimSpace(string(value)))
-	}
+	m.withGo()
 	clone := filepath.Join(m.home, "kubectl-sched")
 	m.shell(m.home, fmt.Sprintf("git clone -q %s %s", tagged.get(t), clone))
 	said := ""
@@ -223,8 +211,29 @@ func buildAgain(t *testing.T, blocks []page.Block) {
 	}
 }
 
-// path is the PATH of the machine.
-func (m *machine) path() string {
-	at := slices.IndexFunc(m.env, func(v string) bool { return strings.HasPrefix(v, "PATH=") })
-	return strings.TrimPrefix(m.env[at], "PATH=")
+// withGo puts Go on the PATH, with the caches that it has here.
+func (m *machine) withGo() {
+	m.Helper()
+	program, err := exec.LookPath("go")
+	if err != nil {
+		m.Fatal(err)
+	}
+	m.env = append(m.env, "PATH="+filepath.Dir(program)+":"+m.path())
+	for _, name := range []string{"GOCACHE", "GOMODCACHE", "GOPROXY", "GOTOOLCHAIN", "GOSUMDB"} {
+		value, err := exec.CommandContext(m.Context(), "go", "env", name).Output()
+		if err != nil {
+			m.Fatal(err)
+		}
+		m.env = append(m.env, name+"="+strings.TrimSpace(string(value)))
+	}
+}
+
+// path is the PATH of the machine: of several, the last is in force.
+func (m *machine) path() (list string) {
+	for _, v := range m.env {
+		if value, ok := strings.CutPrefix(v, "PATH="); ok {
+			list = value
+		}
+	}
+	return list
 }

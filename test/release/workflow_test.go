@@ -12,6 +12,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-sched/kubectl-sched/internal/release"
+	"github.com/kubectl-sched/kubectl-sched/internal/release/gobuild"
+	"github.com/kubectl-sched/kubectl-sched/krew"
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/imagename"
 )
 
@@ -80,6 +82,69 @@ func TestWorkflow(t *testing.T) {
 		if !published(t, scripts.String(), name) {
 			t.Errorf("%s is made, and not published", name)
 		}
+	}
+}
+
+// TestWorkflowValidates runs the step that holds the manifest against krew's validator: one
+// for this machine alone is refused, and that of all platforms is taken unless something is
+// wrong with it.
+func TestWorkflowValidates(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join(root, ".github", "workflows", "release.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var w workflow
+	if err := yaml.Unmarshal(text, &w); err != nil {
+		t.Fatal(err)
+	}
+	script := ""
+	for _, s := range w.Jobs["build"].Steps {
+		if s.Name == "Validate krew's manifest" {
+			script = s.Run
+		}
+	}
+	tools, err := filepath.Abs(filepath.Join(root, "tools"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	validate := func(platforms []gobuild.Platform, change func(string) string) (string, error) {
+		t.Helper()
+		var archives []krew.Archive
+		for _, p := range platforms {
+			archives = append(archives, krew.Archive{
+				OS: p.OS, Arch: p.Arch, Bin: p.Executable("kubectl-sched"), SHA256: strings.Repeat("0123456789abcdef", 4),
+				URI: release.Homepage + "/releases/download/" + version + "/" + release.ArchiveName(version, p),
+			})
+		}
+		manifest, err := krew.Manifest(version, archives)
+		if err != nil {
+			t.Fatal(err)
+		}
+		folder := t.TempDir()
+		if err := os.Mkdir(filepath.Join(folder, "dist"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(folder, "dist", "sched.yaml"), []byte(change(string(manifest))), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(tools, filepath.Join(folder, "tools")); err != nil {
+			t.Fatal(err)
+		}
+		run := exec.CommandContext(t.Context(), "bash", "-eo", "pipefail", "-c", script)
+		run.Dir = folder
+		out, err := run.CombinedOutput()
+		return string(out), err
+	}
+	same := func(s string) string { return s }
+	if out, err := validate(release.PluginPlatforms(), same); err != nil {
+		t.Errorf("the manifest of all platforms: %v\n%s", err, out)
+	}
+	if _, err := validate([]gobuild.Platform{host}, same); err == nil {
+		t.Error("a manifest of one platform is taken")
+	}
+	if out, err := validate(release.PluginPlatforms(), func(s string) string { return strings.Replace(s, "shortDescription: ", "shortDescription: '' #", 1) }); err == nil {
+		t.Errorf("a manifest without a description is taken:\n%s", out)
 	}
 }
 

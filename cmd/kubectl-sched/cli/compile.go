@@ -68,7 +68,7 @@ func newCompileCommand(a *app) *cobra.Command {
 			"  # In CI: fail if somebody forgot to\n" +
 			"  kubectl sched compile -f manifests/ -R --in-place --check --diff\n\n" +
 			"  # Between helm and the cluster (also as a Helm post-renderer)\n" +
-			"  helm template shop ./chart | kubectl sched compile -f -\n\n" +
+			"  helm template shop ./chart -n shop | kubectl sched compile -f - -n shop\n\n" +
 			"  # The admission policies that place whatever is created in the cluster\n" +
 			"  kubectl sched compile --surface admission -f manifests/\n\n" +
 			"  # What the NodePools and node groups have to say, given those that there are\n" +

@@ -12,9 +12,9 @@ import (
 	"strings"
 
 	"github.com/pmezard/go-difflib/difflib"
-	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-sched/kubectl-sched/internal/apply"
+	"github.com/kubectl-sched/kubectl-sched/internal/objectyaml"
 )
 
 // externalDiff names the program that compares, as for kubectl diff.
@@ -82,7 +82,7 @@ func writeObject(folder, name string, object map[string]any) error {
 	if object == nil {
 		return nil
 	}
-	text, err := yaml.Marshal(object)
+	text, err := objectyaml.Marshal(object)
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", name, err)
 	}
@@ -97,7 +97,7 @@ func (a *app) compareHere(comparisons []apply.Comparison) error {
 			if object == nil {
 				continue
 			}
-			text, err := yaml.Marshal(object)
+			text, err := objectyaml.Marshal(object)
 			if err != nil {
 				return fmt.Errorf("encode %s: %w", c.Name, err)
 			}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -48,5 +49,22 @@ func TestCompare(t *testing.T) {
 	want := "--- LIVE/v1.Node..gpu-1\n+++ MERGED/v1.Node..gpu-1\n@@ -1,2 +1,2 @@\n kind: Node\n-x: 1\n+x: 2\n"
 	if got := a.Out.(*bytes.Buffer).String(); got != want {
 		t.Errorf("by ourselves:\n%s\nwant:\n%s", got, want)
+	}
+}
+
+// What is not for a terminal is escaped, for programs of the user as by ourselves.
+func TestCompareControls(t *testing.T) {
+	t.Parallel()
+	comparisons := []apply.Comparison{{Name: "v1.Node..gpu-1", Before: map[string]any{"x": "a"}, After: map[string]any{"x": "\x7f\u009b"}}}
+	const want = "-x: a\n+x: \"\\x7F\\x9B\"\n"
+	for name, compare := range map[string]func(*app) error{
+		"program": func(a *app) error { return a.compare(t.Context(), comparisons) },
+		"here":    func(a *app) error { return a.compareHere(comparisons) },
+	} {
+		var out bytes.Buffer
+		a := &app{IOStreams: genericiooptions.IOStreams{Out: &out, ErrOut: &out}, getenv: func(string) string { return "diff -u" }}
+		if err := compare(a); err != nil || !strings.HasSuffix(out.String(), want) {
+			t.Errorf("%s: %v\n%s", name, err, out.String())
+		}
 	}
 }

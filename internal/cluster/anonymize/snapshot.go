@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-sched/kubectl-sched/internal/cluster/snapshot"
+	"github.com/kubectl-sched/kubectl-sched/internal/objectyaml"
 )
 
 // Snapshot returns an anonymised copy of the snapshot; the names that it replaces
@@ -57,6 +58,6 @@ func (n *Names) configurationText(text string) (string, error) {
 	if err := yaml.Unmarshal([]byte(text), &value); err != nil {
 		return "", err
 	}
-	data, err := yaml.Marshal(n.configuration(value))
+	data, err := objectyaml.Marshal(n.configuration(value))
 	return string(data), err
 }

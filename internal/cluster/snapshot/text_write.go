@@ -5,9 +5,10 @@ import (
 	"fmt"
 	"io"
 
-	"go.yaml.in/yaml/v2"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/kubectl-sched/kubectl-sched/internal/objectyaml"
 )
 
 // WriteYAML writes the snapshot as a stream of Kubernetes objects for people to
@@ -37,9 +38,7 @@ func WriteYAML(w io.Writer, s *Snapshot) error {
 }
 
 func writeDocument(w io.Writer, object map[string]any) error {
-	// Not by way of JSON: keys of over 1024 characters and some characters may stand in
-	// it, and are no YAML as they are (YAML 1.2, 5.1 and 7.4.2).
-	data, err := yaml.Marshal(object)
+	data, err := objectyaml.Marshal(object)
 	if err != nil {
 		return err
 	}
