@@ -180,3 +180,13 @@ func (p *program) numbered(name string, values []string) string {
 	}
 	return p.lookup(name, rows, "i") + ".value()"
 }
+
+// constants defines a list of JSON objects, which all have the same type, dyn.
+func (p *program) constants(name string, values []any) {
+	rows := make([]string, len(values))
+	for i, v := range values {
+		text, _ := literal(v)
+		rows[i] = "dyn(" + text + ")"
+	}
+	p.define(name, "%s", lines(rows))
+}

@@ -92,9 +92,9 @@ func (s Set) resources() *admissionregistrationv1.MatchResources {
 
 // conditions leave out what must stay as it is: pods made by a DaemonSet, whose
 // template was placed, and mirrors of static pods. They must not depend on
-// anything that another mutation can change: a policy that did not match at first
-// is not asked again. Each condition is evaluated by itself, which costs more
-// than what it says, so there is one.
+// anything that another mutation can change, but as unsettledCondition does: a
+// policy that did not match at first is not asked again. Each condition is
+// evaluated by itself, which costs more than what it says, so there is one.
 func conditions() []admissionregistrationv1.MatchCondition {
 	return []admissionregistrationv1.MatchCondition{{
 		Name: "neither-made-by-a-daemonset-nor-a-mirror",
@@ -134,6 +134,9 @@ func (o *Objects) place(s Set, p *program) {
 	}
 	expression := &o.Place.Spec.Mutations[0].JSONPatch.Expression
 	o.Place.Spec.Variables = inline(p.needed(*expression), expression)
+	if unsettled, ok := s.unsettledCondition(p, o.Content); ok {
+		o.Place.Spec.MatchConditions = append(o.Place.Spec.MatchConditions, unsettled)
+	}
 	o.PlaceBinding = mutationBinding(o.Place.ObjectMeta)
 }
 
@@ -184,7 +187,8 @@ func (o *Objects) audit(s Set, p *program) {
 			FailurePolicy:    new(admissionregistrationv1.Ignore),
 			Validations: []admissionregistrationv1.Validation{{
 				Expression:        `variables.pending.size() == 0`,
-				MessageExpression: `"the placement policies " + variables.policies.join(", ") + " would change " + variables.pending.join(", ")`,
+				// The API server works it out for every pod, whether or not it says it.
+				MessageExpression: `variables.pending.size() == 0 ? "" : "the placement policies " + variables.policies.join(", ") + " would change " + variables.pending.join(", ")`,
 				Message:           "the placement policies would change the pod",
 			}},
 			// An empty value leaves the annotation out.
