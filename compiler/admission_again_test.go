@@ -19,13 +19,15 @@ import (
 
 // disturbances are what others may do to a pod after it was placed.
 var disturbances = map[string]func(p *corev1.Pod){
-	"nothing":         func(*corev1.Pod) {},
-	"a label":         func(p *corev1.Pod) { metav1.SetMetaDataLabel(&p.ObjectMeta, "tier", "web") },
-	"another label":   func(p *corev1.Pod) { metav1.SetMetaDataLabel(&p.ObjectMeta, "elsewhere", "web") },
-	"no label":        func(p *corev1.Pod) { p.Labels = nil },
-	"no mark":         func(p *corev1.Pod) { p.Annotations = nil },
-	"another mark":    func(p *corev1.Pod) { p.Annotations[admission.Annotation("")] += ",p-9" },
-	"a cut mark":      func(p *corev1.Pod) { p.Annotations[admission.Annotation("")] = p.Annotations[admission.Annotation("")][:11] },
+	"nothing":       func(*corev1.Pod) {},
+	"a label":       func(p *corev1.Pod) { metav1.SetMetaDataLabel(&p.ObjectMeta, "tier", "web") },
+	"another label": func(p *corev1.Pod) { metav1.SetMetaDataLabel(&p.ObjectMeta, "elsewhere", "web") },
+	"no label":      func(p *corev1.Pod) { p.Labels = nil },
+	"no mark":       func(p *corev1.Pod) { p.Annotations = nil },
+	"another mark":  func(p *corev1.Pod) { p.Annotations[admission.Annotation("")] += ",p-9" },
+	"a cut mark": func(p *corev1.Pod) {
+		p.Annotations[admission.Annotation("")] = p.Annotations[admission.Annotation("")][:11]
+	},
 	"no affinity":     func(p *corev1.Pod) { p.Spec.Affinity = nil },
 	"no tolerations":  func(p *corev1.Pod) { p.Spec.Tolerations = nil },
 	"no spreads":      func(p *corev1.Pod) { p.Spec.TopologySpreadConstraints = nil },
@@ -125,5 +127,77 @@ func TestAdmissionAsksAgain(t *testing.T) {
 	t.Logf("%d disturbed pods changed again, %d left alone; of pods to which nothing was done %d are left alone and %d not", asked, left, settled, unsettled)
 	if asked == 0 || settled == 0 {
 		t.Error("the worlds hold too little")
+	}
+}
+
+// TestAdmissionSettles holds of which placed pods the place policy is not asked
+// again: of those whom it has nothing to merge with, where the selection does not
+// need what a match condition cannot see.
+func TestAdmissionSettles(t *testing.T) {
+	t.Parallel()
+	all := func(w policy.Workloads) *policy.Placement {
+		return &policy.Placement{Policies: []policy.Policy{{
+			Name: "all", Level: policy.Mandatory, Workloads: w, Positions: anywhere("policies", 0),
+			Nodes: &policy.Nodes{
+				Require: &policy.NodeTerm{Arch: []string{"amd64"}},
+				Prefer:  &policy.Preference{NodeTerm: policy.NodeTerm{Zones: []string{"a"}}, Weight: 5},
+			},
+			Tolerate: &policy.Tolerate{Taints: map[string]policy.Taint{"x": {Key: "x"}}},
+			Spread:   map[string]policy.Spread{"zone": {Strength: policy.Require, MaxSkew: 1, Of: policy.Subject{Kind: policy.EachWorkload}}},
+			Apart:    map[string]policy.Colocation{"x": {On: "node", Strength: policy.Prefer, Weight: 5, Of: policy.Subject{Kind: policy.EachWorkload}}},
+			Priority: &policy.Priority{Class: "high"},
+		}}}
+	}
+	template := func() *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "shop", Labels: map[string]string{"app": "web"}}}
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{"team": "a"}}}
+	shop := policy.Workloads{Namespaces: []string{"shop"}}
+	for name, test := range map[string]struct {
+		placement *policy.Placement
+		pod       func(p *corev1.Pod)
+		again     bool
+	}{
+		"a plain pod":                    {all(shop), func(*corev1.Pod) {}, false},
+		"a pod with its own tolerations": {all(shop), func(p *corev1.Pod) { p.Spec.Tolerations = []corev1.Toleration{{Key: "own"}} }, false},
+		"a pod with its own nodeSelector": {all(shop), func(p *corev1.Pod) {
+			p.Spec.NodeSelector = map[string]string{"own": "yes"}
+		}, true},
+		"a selection by the namespace's labels": {all(policy.Workloads{NamespaceLabels: map[string]policy.Values{"team": {"a"}}}), func(*corev1.Pod) {}, true},
+	} {
+		plan, findings := compiler.Compile(compiler.Request{Placement: test.placement, Surface: policy.SurfaceAdmission, Now: time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)})
+		if findings.HasErrors() {
+			t.Fatal(findings)
+		}
+		place := placePolicy(plan)
+		p, err := admissiontest.Compile(place)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pod := template()
+		test.pod(pod)
+		matches := func(o runtime.Object) bool {
+			matches, _, err := p.Matches(t.Context(), o, "shop")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return matches
+		}
+		if !matches(pod) {
+			t.Errorf("%s: nobody asks the policy", name)
+		}
+		out, _, err := p.Once(t.Context(), pod, namespace)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := matches(out); got != test.again {
+			t.Errorf("%s: the policy is asked again: %v, want %v", name, got, test.again)
+		}
+		// A mark with no policies in it is not ours, and has to go.
+		elsewhere := template()
+		elsewhere.Namespace, elsewhere.Annotations = "elsewhere", map[string]string{admission.Annotation(""): place.Annotations[admission.ContentAnnotation] + " "}
+		if matches, _, err := p.Matches(t.Context(), elsewhere, "elsewhere"); err != nil || !matches {
+			t.Errorf("%s: nobody asks about a mark without policies: %v", name, err)
+		}
 	}
 }

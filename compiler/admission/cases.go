@@ -172,8 +172,11 @@ func (p *program) lookup(name string, rows []row, key string) string {
 }
 
 // numbered returns the expression of the value with the number that the variable
-// i of a comprehension has.
+// i of a comprehension has; the number counts where they are not all the same.
 func (p *program) numbered(name string, values []string) string {
+	if len(slices.Compact(slices.Clone(values))) == 1 {
+		return values[0]
+	}
 	rows := make([]row, len(values))
 	for i, v := range values {
 		rows[i] = row{strconv.Itoa(i), v}

@@ -30,7 +30,7 @@ func (p *program) costly(may string, add func()) {
 	p.unasked = false
 }
 
-// unsettledCondition leaves out pods that the place policy has placed in this very
+// unsettledCondition leaves out, besides those of conditions, pods that the place policy has placed in this very
 // request, and that nothing was done to since which concerns it. At first no pod is
 // left out, but one that comes with the very mark that it would get, and with all
 // that it would get. Nothing is left out of DaemonSets: theirs are stored with
@@ -41,9 +41,9 @@ func (s Set) unsettledCondition(p *program, content string) (admissionregistrati
 	asked := append([]string{"variables.mark == " + prefix, "variables.mark != variables.marked"}, p.unsettled...)
 	text, ok := p.anyOf(asked)
 	return admissionregistrationv1.MatchCondition{
-		Name: "not-placed-yet-or-changed-since",
-		Expression: fmt.Sprintf("request.resource.resource == \"daemonsets\" || !object.metadata.?annotations[?%s].orValue(\"\").startsWith(%s)\n|| %s",
-			cel.Quote(Annotation(s.Name)), prefix, text),
+		Name: "ours-and-not-placed-yet-or-changed-since",
+		Expression: fmt.Sprintf("%s\n&& (request.resource.resource == \"daemonsets\" || !object.metadata.?annotations[?%s].orValue(\"\").startsWith(%s)\n|| %s)",
+			ours, cel.Quote(Annotation(s.Name)), prefix, text),
 	}, ok && len(text) <= maxExpression
 }
 
@@ -150,7 +150,7 @@ func replaceVariables(expression string, by func(name string) string) string {
 			end++
 		}
 		b.WriteString(expression[last:i])
-		b.WriteString(by(expression[i+len("variables."):end]))
+		b.WriteString(by(expression[i+len("variables.") : end]))
 		last = end
 	})
 	return b.String() + expression[last:]
