@@ -112,11 +112,18 @@ func TestAdmissionCost(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			_, asked, err := p.Matches(t.Context(), out, namespace.Name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if asked > celconfig.RuntimeCELCostBudgetMatchConditions/5 {
+				t.Errorf("to ask again costs %d, want at most a fifth of %d", asked, celconfig.RuntimeCELCostBudgetMatchConditions)
+			}
 			start = time.Now()
 			if _, _, err := p.Mutate(t.Context(), out, namespace); err != nil {
 				t.Fatal(err)
 			}
-			t.Logf("%d KiB, compiled in %s; cost %d of %d, twice more in %s", len(data)>>10, compiled, cost, celconfig.RuntimeCELCostBudget, time.Since(start))
+			t.Logf("%d KiB, compiled in %s; cost %d of %d, to ask again %d, twice more in %s", len(data)>>10, compiled, cost, celconfig.RuntimeCELCostBudget, asked, time.Since(start))
 			if cost > celconfig.RuntimeCELCostBudget/test.share {
 				t.Errorf("cost %d, want at most 1/%d of %d", cost, test.share, celconfig.RuntimeCELCostBudget)
 			}

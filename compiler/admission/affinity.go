@@ -26,11 +26,24 @@ type side struct {
 
 var sides = []side{{"podAffinity", "together", false}, {"podAntiAffinity", "apart", true}}
 
+// maxCompared is how many terms a match condition compares with as many: each of
+// them with each.
+const maxCompared = 8
+
 // affinity adds terms to both sides.
 func (p *program) affinity(s Set) {
 	for _, side := range sides {
-		p.hard(s, side)
-		p.soft(s, side)
+		for _, required := range []bool{true, false} {
+			name, merge := side.name+"Preferred", p.soft
+			if required {
+				name, merge = side.name+"Required", p.hard
+			}
+			if p.asked(s, side, required, name) {
+				p.settling(fmt.Sprintf("variables.%sChosen.size() > %d", name, maxCompared))
+				p.settling(fmt.Sprintf("variables.%sOwn.size() > %d", name, maxCompared))
+				merge(side, name)
+			}
+		}
 	}
 }
 
@@ -88,11 +101,7 @@ func (p *program) asked(s Set, side side, required bool, name string) bool {
 	return true
 }
 
-func (p *program) hard(s Set, side side) {
-	name := side.name + "Required"
-	if !p.asked(s, side, true, name) {
-		return
-	}
+func (p *program) hard(side side, name string) {
 	p.define(name+"Own", `variables.spec.?affinity.?%s.?requiredDuringSchedulingIgnoredDuringExecution.orValue([])`, side.field)
 	p.define(name+"Canonical", "[variables.%[1]sOwn, dyn(variables.%[1]sAsked)].map(l, l.map(t,\n      %[2]s))", name, canonicalTerm)
 	p.define(name+"Added", `variables.%[1]sAsked.transformList(i, t,
@@ -103,11 +112,7 @@ func (p *program) hard(s Set, side side) {
 	p.appended(added, "/affinity/"+side.field+"/requiredDuringSchedulingIgnoredDuringExecution", "variables."+name+"Own")
 }
 
-func (p *program) soft(s Set, side side) {
-	name := side.name + "Preferred"
-	if !p.asked(s, side, false, name) {
-		return
-	}
+func (p *program) soft(side side, name string) {
 	p.define(name+"Own", `variables.spec.?affinity.?%s.?preferredDuringSchedulingIgnoredDuringExecution.orValue([])`, side.field)
 	p.define(name+"Canonical", "[variables.%[1]sOwn, dyn(variables.%[1]sAsked)].map(l, l.map(w, w.podAffinityTerm).map(t,\n      %[2]s))", name, canonicalTerm)
 	p.define(name+"Summed", `variables.%[1]sAsked.transformList(i, w, [100, variables.%[1]sAsked.transformList(j, o,

@@ -172,11 +172,24 @@ func (p *program) lookup(name string, rows []row, key string) string {
 }
 
 // numbered returns the expression of the value with the number that the variable
-// i of a comprehension has.
+// i of a comprehension has; the number counts where they are not all the same.
 func (p *program) numbered(name string, values []string) string {
+	if len(slices.Compact(slices.Clone(values))) == 1 {
+		return values[0]
+	}
 	rows := make([]row, len(values))
 	for i, v := range values {
 		rows[i] = row{strconv.Itoa(i), v}
 	}
 	return p.lookup(name, rows, "i") + ".value()"
+}
+
+// constants defines a list of JSON objects, which all have the same type, dyn.
+func (p *program) constants(name string, values []any) {
+	rows := make([]string, len(values))
+	for i, v := range values {
+		text, _ := literal(v)
+		rows[i] = "dyn(" + text + ")"
+	}
+	p.define(name, "%s", lines(rows))
 }

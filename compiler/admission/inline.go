@@ -22,7 +22,8 @@ const nameCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_012
 // inline puts variables that one place alone uses into that place, among the other
 // variables and the expressions, and returns the variables that are left. What is
 // worked out stays a variable where it would be worked out again for each element;
-// a constant is none the dearer for it.
+// a constant is none the dearer for it, and a short one goes to all its places. So
+// does what is another variable by another name.
 func inline(variables []admissionregistrationv1.Variable, expressions ...*string) []admissionregistrationv1.Variable {
 	variables = slices.Clone(variables)
 	for i := 0; i < len(variables); {
@@ -50,6 +51,24 @@ func inline(variables []admissionregistrationv1.Variable, expressions ...*string
 		for _, e := range expressions {
 			find(e)
 		}
+		if alias(v.Expression) || constant(v.Expression) && uses > 1 && uses*len(v.Expression) <= maxInline {
+			everywhere := func(text *string) {
+				*text = replaceVariables(*text, func(name string) string {
+					if name == v.Name {
+						return v.Expression
+					}
+					return "variables." + name
+				})
+			}
+			variables = slices.Delete(variables, i, i+1)
+			for j := range variables[i:] {
+				everywhere(&variables[i+j].Expression)
+			}
+			for _, e := range expressions {
+				everywhere(e)
+			}
+			continue
+		}
 		if uses != 1 || len(*user)+len(v.Expression) > maxExpression || !constant(v.Expression) && repeated((*user)[:at]) {
 			i++
 			continue
@@ -69,11 +88,12 @@ func operand(expression string) string {
 }
 
 // constant reports whether the expression is a list or a map of literals alone,
-// which the API server makes once, when it compiles.
+// which the API server makes once, when it compiles. A literal may be made dyn.
 func constant(expression string) bool {
 	if expression == "" || !strings.ContainsAny(expression[:1], "[{") {
 		return false
 	}
+	expression = withoutDyn(expression)
 	depth, literal := 0, true
 	scan(expression, func(i int) {
 		switch c := expression[i]; {
@@ -88,6 +108,23 @@ func constant(expression string) bool {
 		}
 	})
 	return literal
+}
+
+// withoutDyn takes away the calls that make a literal dyn: outside of strings none
+// of a list of literals is followed by anything but their arguments.
+func withoutDyn(expression string) string {
+	var b strings.Builder
+	last := 0
+	scan(expression, func(i int) {
+		if strings.HasPrefix(expression[i:], "dyn(") {
+			b.WriteString(expression[last:i])
+			last = i + len("dyn(")
+		} else if expression[i] == ')' {
+			b.WriteString(expression[last:i])
+			last = i + 1
+		}
+	})
+	return b.String() + expression[last:]
 }
 
 // repeated reports whether what follows the text is within an argument of a

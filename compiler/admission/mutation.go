@@ -41,6 +41,9 @@ func (s Set) compile() *program {
 
 // changes says when a field of the pod spec changes.
 func (p *program) changes(field, when string) {
+	if !p.unasked {
+		p.settling("(" + when + ")")
+	}
 	if p.while != "" {
 		when = p.while + " && (" + when + ")"
 	}
@@ -84,7 +87,7 @@ func (p *program) whole(name, field, at string, own []string, plain, value, aske
 	p.patch(operation(is("new"), "add", under(at), value))
 	before := len(p.operations)
 	p.while = is("merge")
-	otherwise()
+	p.costly(p.while, otherwise)
 	p.while = ""
 	if merging := p.operations[before:]; len(merging) > 0 {
 		p.operations = append(p.operations[:before:before], "("+is("merge")+" ? "+strings.Join(merging, "\n+ ")+" : [])")

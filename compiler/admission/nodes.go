@@ -22,6 +22,33 @@ func requirement(r nodeexpr.Requirement) string {
 	return fmt.Sprintf("[[%s, %s], %s]", cel.Quote(key), cel.Quote(string(r.Operator)), texts(r.Values))
 }
 
+// asTerm returns requirements as a term of the API has them, a JSON value: what is
+// asked of pods that have nothing of their own is looked up as it is written.
+func asTerm(requirements []nodeexpr.Requirement) map[string]any {
+	term := map[string]any{}
+	for _, r := range requirements {
+		field := "matchExpressions"
+		if r.Key.Field {
+			field = "matchFields"
+		}
+		list, _ := term[field].([]any)
+		term[field] = append(list, asAPI(r))
+	}
+	return term
+}
+
+func asAPI(r nodeexpr.Requirement) map[string]any {
+	out := map[string]any{"key": r.Key.Name, "operator": string(r.Operator)}
+	if len(r.Values) > 0 {
+		values := make([]any, len(r.Values))
+		for i, v := range r.Values {
+			values[i] = v
+		}
+		out["values"] = values
+	}
+	return out
+}
+
 // none is an empty list of numbers, which says its type.
 const none = "[0].filter(i, false)"
 
@@ -39,10 +66,6 @@ const (
         || r[0][1] == "Gt" && (q[0][1] == "In" && q[1].all(v, v.matches("^-?[0-9]{1,18}$") && int(v) > int(r[1][0])) || q[0][1] == "Gt" && q[1].all(v, v.matches("^-?[0-9]{1,18}$") && int(v) >= int(r[1][0])))
         || r[0][1] == "Lt" && (q[0][1] == "In" && q[1].all(v, v.matches("^-?[0-9]{1,18}$") && int(v) < int(r[1][0])) || q[0][1] == "Lt" && q[1].all(v, v.matches("^-?[0-9]{1,18}$") && int(v) <= int(r[1][0])))
       )`
-
-	// apiRequirements turns a list of requirements, all of labels, back into those of
-	// the API.
-	apiRequirements = `.map(r, {"key": dyn(r[0][0]), "operator": dyn(r[0][1]), ?"values": optional.ofNonZeroValue(dyn(r[1]))})`
 
 	// labelRequirements and fieldRequirements turn a list of requirements back
 	// into those of the API.
@@ -82,14 +105,28 @@ func (p *program) nodeAffinity(s Set) {
 	if t := s.Required.Table; t != nil && len(t.Expressions) > 0 {
 		if singles(t) < len(t.Expressions) {
 			// Which of several alternatives is needed depends on the others.
-			merge()
+			p.chosen("requiredChoices", s.Required.When[singles(t):], itself)
+			may := []string{"variables.requiredAsked.size() > 0", "variables.requiredChoices.size() > 0"}
+			if len(s.Preferred) > 0 {
+				may = append(may, "variables.preferredAsked.size() > 0")
+			}
+			p.costly("("+cel.Or(may...)+")", merge)
 			return
 		}
-		const made = "variables.requiredMinimal.map(i, variables.requirements[i])"
-		term := `?"matchExpressions": optional.ofNonZeroValue(` + made + apiRequirements + `)`
-		if hasFields(t) {
-			term = `?"matchExpressions": optional.ofNonZeroValue(` + made + labelRequirements + `), ?"matchFields": optional.ofNonZeroValue(` + made + fieldRequirements + `)`
+		api, labels := make([]any, len(t.Requirements)), "variables.requiredMinimal"
+		var ofFields []int
+		for i, r := range t.Requirements {
+			if api[i] = asAPI(r); r.Key.Field {
+				ofFields = append(ofFields, i)
+			}
 		}
+		p.constants("apiRequirements", api)
+		term := ""
+		if len(ofFields) > 0 {
+			labels = "variables.requiredMinimal.filter(i, !(i in " + numbers(ofFields) + "))"
+			term = `, ?"matchFields": optional.ofNonZeroValue(variables.requiredMinimal.filter(i, i in ` + numbers(ofFields) + `).map(i, variables.apiRequirements[i]))`
+		}
+		term = `?"matchExpressions": optional.ofNonZeroValue(` + labels + `.map(i, variables.apiRequirements[i]))` + term
 		asked = append(asked, "variables.requiredMinimal.size() > 0")
 		fields = append(fields, `?"requiredDuringSchedulingIgnoredDuringExecution": variables.requiredMinimal.size() == 0 ? optional.none() : optional.of(dyn({"nodeSelectorTerms": [{`+term+`}]}))`)
 	}
@@ -170,7 +207,6 @@ func (p *program) required(s Set) {
 	choices := t.Expressions[single:]
 	if len(choices) > 0 {
 		p.define("implied", "%s", "["+strings.Join(implied, ", ")+"]")
-		p.chosen("requiredChoices", s.Required.When[single:], itself)
 		said := make([]string, len(choices))
 		for i, x := range choices {
 			said[i] = numbers(slices.Concat(x.Alternatives...))
@@ -251,6 +287,7 @@ func (p *program) preferredAsked(s Set) {
 	}
 	var weights []entry
 	var terms []string
+	var api []any
 	for i, t := range s.Preferred {
 		for _, w := range t.Weights {
 			weights = append(weights, entry{w.When, []string{fmt.Sprintf("[%d, %d]", i, w.Weight)}})
@@ -260,10 +297,12 @@ func (p *program) preferredAsked(s Set) {
 			rs = append(rs, requirement(r))
 		}
 		terms = append(terms, "["+strings.Join(rs, ", ")+"]")
+		api = append(api, asTerm(nodeexpr.Requirements(t.Term)))
 	}
 	// An element of the lists is the number of a term and its weight.
 	p.define("preferredWishes", "%s", p.gathered("preferred", weights))
 	p.define("preferences", "%s", lines(terms))
+	p.constants("apiPreferences", api)
 	p.define("preferredAsked", `variables.preferredWishes.size() < 2 ? variables.preferredWishes
   : variables.preferredWishes.map(w, w[0]).distinct().sort().map(i, [i, [100, variables.preferredWishes.filter(w, w[0] == i).map(w, w[1]).sum()].min()])`)
 }
@@ -271,17 +310,7 @@ func (p *program) preferredAsked(s Set) {
 // preferredTerms returns the expression of the terms that the list holds, as the
 // API has them, the heaviest first.
 func (s Set) preferredTerms(list string) string {
-	preference := `?"matchExpressions": optional.ofNonZeroValue(variables.preferences[w[0]]` + apiRequirements + `)`
-	if slices.ContainsFunc(s.Preferred, func(t Preferred) bool { return len(t.Term.MatchFields) > 0 }) {
-		preference = `?"matchExpressions": optional.ofNonZeroValue(variables.preferences[w[0]]` + labelRequirements + `),
-      ?"matchFields": optional.ofNonZeroValue(variables.preferences[w[0]]` + fieldRequirements + `)`
-	}
-	return fmt.Sprintf(`%s.sortBy(w, w[0] - w[1] * %d).map(w, {
-    "weight": dyn(w[1]),
-    "preference": dyn({
-      %s
-    })
-  })`, list, len(s.Preferred), preference)
+	return fmt.Sprintf(`%s.sortBy(w, w[0] - w[1] * %d).map(w, {"weight": dyn(w[1]), "preference": dyn(variables.apiPreferences[w[0]])})`, list, len(s.Preferred))
 }
 
 // preferred adds preferred terms to the node affinity, and raises weights.
@@ -305,6 +334,7 @@ func (p *program) tolerations(s Set) {
 		return
 	}
 	var rows, covered []string
+	var api []any
 	var whens []When
 	coveredBy := make([][]int, len(s.Tolerations))
 	for i, t := range s.Tolerations {
@@ -319,11 +349,13 @@ func (p *program) tolerations(s Set) {
 			seconds = fmt.Sprint(*t.TolerationSeconds)
 		}
 		rows = append(rows, texts([]string{t.Key, string(t.Operator), t.Value, string(t.Effect), seconds}))
+		api = append(api, asJSON(&t))
 		slices.Sort(coveredBy[i])
 		covered = append(covered, numbers(coveredBy[i]))
 		whens = append(whens, w.When)
 	}
 	p.define("tolerations", "%s", lines(rows))
+	p.constants("apiTolerations", api)
 	p.chosen("tolerationsAsked", whens, itself)
 	p.define("tolerationsOwn", `variables.spec.?tolerations.orValue([]).map(t, [
     string(t.?key.orValue("")), string(t.?operator.orValue("Equal")), string(t.?value.orValue("")), string(t.?effect.orValue("")),
@@ -333,23 +365,16 @@ func (p *program) tolerations(s Set) {
     !%s[i].exists(j, j in variables.tolerationsAsked)
     && !variables.tolerationsOwn.exists(o, o[4] == variables.tolerations[i][4]
       && (o[3] == "" || o[3] == variables.tolerations[i][3])
-      && (o[1] == "Exists" ? o[0] == "" || o[0] == variables.tolerations[i][0] : o.slice(0, 3) == variables.tolerations[i].slice(0, 3))))
-  .map(i, variables.tolerations[i])`, "["+strings.Join(covered, ", ")+"]")
+      && (o[1] == "Exists" ? o[0] == "" || o[0] == variables.tolerations[i][0] : o.slice(0, 3) == variables.tolerations[i].slice(0, 3))))`, "["+strings.Join(covered, ", ")+"]")
 	// What the API server tolerates by itself, for 300 seconds, gives way: it adds
 	// nothing where the template says how long.
 	p.define("tolerationsDropped", `variables.tolerationsAdded.size() == 0 ? [0].filter(i, false) : variables.tolerationsOwn.transformList(i, o,
     o[0] in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] && o[1] == "Exists" && o[3] == "NoExecute" && o[4] == "300"
-      && variables.tolerationsAdded.exists(t, t[0] in ["", o[0]] && t[3] in ["", "NoExecute"]),
+      && variables.tolerationsAdded.exists(t, variables.tolerations[t][0] in ["", o[0]] && variables.tolerations[t][3] in ["", "NoExecute"]),
     i)`)
 	p.changes("tolerations", "variables.tolerationsAdded.size() > 0")
 	ops := []string{operation("!has(variables.spec.tolerations)", "add", under("/tolerations"), emptyList)}
 	ops = append(ops, fmt.Sprintf(`variables.tolerationsDropped.sortBy(i, -i).map(i, JSONPatch{op: "remove", path: %s + string(i)})`, under("/tolerations/")))
-	ops = append(ops, fmt.Sprintf(`variables.tolerationsAdded.map(t, JSONPatch{op: "add", path: %s, value: {
-    "operator": dyn(t[1]),
-    ?"key": optional.ofNonZeroValue(dyn(t[0])),
-    ?"value": optional.ofNonZeroValue(dyn(t[2])),
-    ?"effect": optional.ofNonZeroValue(dyn(t[3])),
-    ?"tolerationSeconds": t[4] == "" ? optional.none() : optional.of(dyn(int(t[4])))
-  }})`, under("/tolerations/-")))
+	ops = append(ops, fmt.Sprintf(`variables.tolerationsAdded.map(i, JSONPatch{op: "add", path: %s, value: variables.apiTolerations[i]})`, under("/tolerations/-")))
 	p.patch("(variables.tolerationsAdded.size() == 0 ? [] : " + strings.Join(ops, "\n+ ") + ")")
 }

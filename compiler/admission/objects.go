@@ -92,16 +92,15 @@ func (s Set) resources() *admissionregistrationv1.MatchResources {
 
 // conditions leave out what must stay as it is: pods made by a DaemonSet, whose
 // template was placed, and mirrors of static pods. They must not depend on
-// anything that another mutation can change: a policy that did not match at first
-// is not asked again. Each condition is evaluated by itself, which costs more
-// than what it says, so there is one.
+// anything that another mutation can change, but as unsettledCondition does: a
+// policy that did not match at first is not asked again. Each condition is
+// evaluated by itself, which costs more than what it says, so there is one.
 func conditions() []admissionregistrationv1.MatchCondition {
-	return []admissionregistrationv1.MatchCondition{{
-		Name: "neither-made-by-a-daemonset-nor-a-mirror",
-		Expression: `!object.metadata.?ownerReferences.orValue([]).exists(o, o.kind == "DaemonSet" && o.apiVersion.startsWith("apps/") && o.?controller.orValue(false))
-&& !("kubernetes.io/config.mirror" in object.metadata.?annotations.orValue({}))`,
-	}}
+	return []admissionregistrationv1.MatchCondition{{Name: "neither-made-by-a-daemonset-nor-a-mirror", Expression: ours}}
 }
+
+const ours = `!object.metadata.?ownerReferences.orValue([]).exists(o, o.kind == "DaemonSet" && o.apiVersion.startsWith("apps/") && o.?controller.orValue(false))
+&& !("kubernetes.io/config.mirror" in object.metadata.?annotations.orValue({}))`
 
 func (s Set) failurePolicy() admissionregistrationv1.FailurePolicyType {
 	if s.FailClosed {
@@ -134,6 +133,9 @@ func (o *Objects) place(s Set, p *program) {
 	}
 	expression := &o.Place.Spec.Mutations[0].JSONPatch.Expression
 	o.Place.Spec.Variables = inline(p.needed(*expression), expression)
+	if unsettled, ok := s.unsettledCondition(p, o.Content); ok {
+		o.Place.Spec.MatchConditions = []admissionregistrationv1.MatchCondition{unsettled}
+	}
 	o.PlaceBinding = mutationBinding(o.Place.ObjectMeta)
 }
 
@@ -153,13 +155,13 @@ func (o *Objects) unmark(s Set) {
 	// to write the pod out and read it again, as it does for every mutation.
 	foreign := admissionregistrationv1.MatchCondition{
 		Name:       "marked-by-another-content",
-		Expression: fmt.Sprintf(`object.metadata.?annotations[?%s].optMap(m, !m.startsWith(%s)).orValue(false)`, cel.Quote(key), cel.Quote(o.Content+" ")),
+		Expression: fmt.Sprintf("object.metadata.?annotations[?%s].optMap(m, !m.startsWith(%s)).orValue(false)\n&& %s", cel.Quote(key), cel.Quote(o.Content+" "), ours),
 	}
 	o.Unmark = &admissionregistrationv1.MutatingAdmissionPolicy{
 		TypeMeta: typeMeta("MutatingAdmissionPolicy"), ObjectMeta: s.meta(RoleUnmark, o.Content),
 		Spec: admissionregistrationv1.MutatingAdmissionPolicySpec{
 			MatchConstraints:   s.resources(),
-			MatchConditions:    append([]admissionregistrationv1.MatchCondition{foreign}, conditions()...),
+			MatchConditions:    []admissionregistrationv1.MatchCondition{foreign},
 			FailurePolicy:      new(s.failurePolicy()),
 			ReinvocationPolicy: admissionregistrationv1.NeverReinvocationPolicy,
 			Mutations: []admissionregistrationv1.Mutation{{
@@ -183,8 +185,9 @@ func (o *Objects) audit(s Set, p *program) {
 			MatchConditions:  conditions(),
 			FailurePolicy:    new(admissionregistrationv1.Ignore),
 			Validations: []admissionregistrationv1.Validation{{
-				Expression:        `variables.pending.size() == 0`,
-				MessageExpression: `"the placement policies " + variables.policies.join(", ") + " would change " + variables.pending.join(", ")`,
+				Expression: `variables.pending.size() == 0`,
+				// The API server works it out for every pod, whether or not it says it.
+				MessageExpression: `variables.pending.size() == 0 ? "" : "the placement policies " + variables.policies.join(", ") + " would change " + variables.pending.join(", ")`,
 				Message:           "the placement policies would change the pod",
 			}},
 			// An empty value leaves the annotation out.

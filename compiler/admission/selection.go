@@ -126,7 +126,10 @@ func (p *program) selected(policies []Policy) string {
 	}
 	found := texts(anyone)
 	if len(anchors) > 0 {
-		found += fmt.Sprintf(" + variables.facts.map(f, %s.orValue([])).flatten()", p.lookup("selectedBy", anchors, "f"))
+		others := fmt.Sprintf("variables.facts.map(f, %s.orValue([])).flatten()", p.lookup("selectedBy", anchors, "f"))
+		if found += " + " + others; len(anyone) == 0 {
+			found = others
+		}
 	}
 	if len(rests) > 0 {
 		found = fmt.Sprintf("(%s).filter(p, %s.orValue([]).all(d, d.exists(f, f in variables.facts)))", found, p.lookup("demands", rests, "p"))
@@ -154,29 +157,33 @@ func (p *program) selected(policies []Policy) string {
 // them.
 func (p *program) facts(policies []Policy) {
 	values, presence := map[Source]bool{}, map[Source]bool{}
+	valuesOf, presenceOf := map[Source][]string{}, map[Source][]string{}
 	for _, policy := range policies {
 		for _, d := range policy.Selects.demands {
 			for _, f := range d.facts {
 				name, _, valued := strings.Cut(string(f), "=")
-				source, _, _ := strings.Cut(name, ":")
+				source, key, _ := strings.Cut(name, ":")
 				if valued {
 					values[Source(source)] = true
+					valuesOf[Source(source)] = append(valuesOf[Source(source)], key)
 				} else {
 					presence[Source(source)] = true
+					presenceOf[Source(source)] = append(presenceOf[Source(source)], key)
 				}
 			}
 		}
 	}
+	keys := func(list []string) string { return texts(slices.Compact(slices.Sorted(slices.Values(list)))) }
 	var plain, more []string
 	for _, from := range sources {
 		switch {
 		case from.labels && values[from.source]:
-			more = append(more, fmt.Sprintf(`%s.transformList(k, v, "%s:" + string(k) + "=" + string(v))`, from.variable, from.source))
+			more = append(more, fmt.Sprintf(`%s.transformList(k, v, k in %s, "%s:" + k + "=" + v)`, from.variable, keys(valuesOf[from.source]), from.source))
 		case values[from.source]:
 			plain = append(plain, fmt.Sprintf(`"%s=" + %s`, from.source, from.variable))
 		}
 		if presence[from.source] {
-			more = append(more, fmt.Sprintf(`%s.map(k, "%s:" + string(k))`, from.variable, from.source))
+			more = append(more, fmt.Sprintf(`%s.transformList(k, v, k in %s, "%s:" + k)`, from.variable, keys(presenceOf[from.source]), from.source))
 		}
 	}
 	p.define("facts", "%s", strings.Join(append([]string{"[" + strings.Join(plain, ", ") + "]"}, more...), "\n+ "))

@@ -31,7 +31,11 @@ func (p *program) spread(s Set) {
 		p.spreadWishes(s)
 	}
 	if len(s.RawSpreads) > 0 {
-		p.mergeSpreads(s)
+		may := []string{"variables.rawSpreads.size() > 0"}
+		if len(s.Spreads) > 0 {
+			may = append(may, "variables.spreadsChosen.size() > 0")
+		}
+		p.costly("("+cel.Or(may...)+")", func() { p.mergeSpreads(s) })
 		return
 	}
 	p.whole("spreads", "topologySpreadConstraints", "/topologySpreadConstraints", []string{"topologySpreadConstraints"}, "true", "variables.spreadWishes", "variables.spreadWishes.size() > 0", func() { p.mergeSpreads(s) })
@@ -114,9 +118,9 @@ func (p *program) spreadWishes(s Set) {
     "matchKeys": %s ? %s : dyn([])%s
   })`, p.numbered("spreadKeys", keys), p.numbered("spreadStrengths", strengths), p.numbered("spreadSkews", skews), p.numbered("spreadDomains", domainsWanted),
 		own, ownSelector, p.numbered("spreadSelectors", selectors), own, ownMatchKeys, plainRow)
-	p.define("spreadCounted", `variables.spreadRows.map(w, w.selector).map(s, %s)`, canonicalSelector("s"))
-	p.define("spreadGroups", `variables.spreadRows.transformList(i, w, variables.spreadRows.transformList(j, o,
-      o.key == w.key && o.matchKeys == w.matchKeys && sets.equivalent(variables.spreadCounted[i], variables.spreadCounted[j]), o))`)
+	p.define("spreadGroups", `[variables.spreadRows.map(w, w.selector).map(s, %s)].map(counted,
+    variables.spreadRows.transformList(i, w, variables.spreadRows.transformList(j, o,
+      o.key == w.key && o.matchKeys == w.matchKeys && sets.equivalent(counted[i], counted[j]), o)))[0]`, canonicalSelector("s"))
 	p.define("spreadJoined", `variables.spreadRows.size() < 2 ? variables.spreadRows : variables.spreadGroups.transformList(i, g,
     !variables.spreadRows.slice(0, i).exists(o, o in g), {
       "key": dyn(g[0].key), "selector": dyn(g[0].selector), "matchKeys": dyn(g[0].matchKeys),

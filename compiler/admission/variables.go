@@ -34,6 +34,10 @@ type program struct {
 	variables []variable
 	// changed are expressions that name the fields which change.
 	changed []string
+	// unsettled are conditions of which one holds if any field changes; see settling.
+	unsettled []string
+	// unasked says that the changes which are added do not count for unsettled.
+	unasked bool
 	// made are the maps that the patch makes first, operations the rest of it.
 	made       []parent
 	operations []string

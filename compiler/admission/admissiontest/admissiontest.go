@@ -12,6 +12,7 @@ import (
 	"fmt"
 
 	celgo "github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -19,10 +20,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/apiserver/pkg/admission"
 	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/mutating/patch"
+	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/cel/environment"
@@ -33,6 +36,8 @@ type Policy struct {
 	scheme   *runtime.Scheme
 	compiler *plugincel.CompositedCompiler
 	mutators []*recorder
+	// conditions are the match conditions, which know no variables.
+	conditions plugincel.ConditionEvaluator
 }
 
 // recorder keeps what an evaluation left of its budget.
@@ -82,6 +87,14 @@ func Compile(p *admissionregistrationv1.MutatingAdmissionPolicy) (*Policy, error
 			problems = append(problems, fmt.Errorf("variable %s: %s", v.Name, result.Error.Detail))
 		}
 	}
+	var conditions []plugincel.ExpressionAccessor
+	for i := range p.Spec.MatchConditions {
+		conditions = append(conditions, (*matchconditions.MatchCondition)(&p.Spec.MatchConditions[i]))
+	}
+	out.conditions = plugincel.NewConditionCompiler(environment.MustBaseEnvSet(version.MajorMinor(1, 37))).CompileCondition(conditions, declared, environment.NewExpressions)
+	for _, err := range out.conditions.CompilationErrors() {
+		problems = append(problems, fmt.Errorf("match conditions: %w", err))
+	}
 	declared.HasPatchTypes = true
 	for i, m := range p.Spec.Mutations {
 		evaluator := compiler.CompileMutatingEvaluator(&patch.JSONPatchCondition{Expression: m.JSONPatch.Expression}, declared, environment.NewExpressions)
@@ -117,26 +130,59 @@ func (p *Policy) Once(ctx context.Context, object runtime.Object, namespace *cor
 	return p.mutate(ctx, object, namespace, true)
 }
 
-func (p *Policy) mutate(ctx context.Context, object runtime.Object, namespace *corev1.Namespace, typed bool) (out runtime.Object, cost int64, err error) {
+// Matches reports whether the API server would ask the policy about the object as
+// it is created in the namespace, by its match conditions, and what their
+// evaluation cost.
+func (p *Policy) Matches(ctx context.Context, object runtime.Object, namespace string) (matches bool, cost int64, err error) {
+	attributes, resource, err := versioned(object, namespace, true)
+	if err != nil {
+		return false, 0, err
+	}
+	request := plugincel.CreateAdmissionRequest(attributes.Attributes, metav1.GroupVersionResource(resource), metav1.GroupVersionKind(attributes.VersionedKind))
+	results, left, err := p.conditions.ForInput(ctx, attributes, request, plugincel.OptionalVariableBindings{}, nil, celconfig.RuntimeCELCostBudgetMatchConditions)
+	if err != nil {
+		return false, 0, err
+	}
+	matches = true
+	for _, r := range results {
+		if r.Error != nil {
+			return false, 0, r.Error
+		}
+		matches = matches && r.EvalResult == types.True
+	}
+	return matches, celconfig.RuntimeCELCostBudgetMatchConditions - left, nil
+}
+
+// versioned returns what the API server knows of the object, a pod or a DaemonSet,
+// as it is created, and its resource.
+func versioned(object runtime.Object, namespace string, typed bool) (*admission.VersionedAttributes, schema.GroupVersionResource, error) {
 	meta, ok := object.(metav1.Object)
 	if !ok {
-		return nil, 0, fmt.Errorf("%T has no metadata", object)
+		return nil, schema.GroupVersionResource{}, fmt.Errorf("%T has no metadata", object)
 	}
 	kind, resource := corev1.SchemeGroupVersion.WithKind("Pod"), corev1.SchemeGroupVersion.WithResource("pods")
 	if _, ok := object.(*appsv1.DaemonSet); ok {
 		kind, resource = appsv1.SchemeGroupVersion.WithKind("DaemonSet"), appsv1.SchemeGroupVersion.WithResource("daemonsets")
 	}
-	out = object.DeepCopyObject()
-	out.GetObjectKind().SetGroupVersionKind(kind)
+	object = object.DeepCopyObject()
+	object.GetObjectKind().SetGroupVersionKind(kind)
+	lazy := admission.NewLazyObject(object)
+	lazy.UseSchemalessTypeRef = typed //nolint:staticcheck // The API server does so once a match condition was evaluated.
+	return &admission.VersionedAttributes{
+		Attributes:    admission.NewAttributesRecord(object, nil, kind, namespace, meta.GetName(), resource, "", admission.Create, &metav1.CreateOptions{}, false, &user.DefaultInfo{Name: "tester"}),
+		VersionedKind: kind, VersionedObject: lazy,
+	}, resource, nil
+}
+
+func (p *Policy) mutate(ctx context.Context, object runtime.Object, namespace *corev1.Namespace, typed bool) (out runtime.Object, cost int64, err error) {
+	out = object
 	for _, m := range p.mutators {
-		lazy := admission.NewLazyObject(out)
-		lazy.UseSchemalessTypeRef = typed //nolint:staticcheck // The API server does so once a match condition was evaluated.
+		attributes, resource, err := versioned(out, namespace.Name, typed)
+		if err != nil {
+			return nil, 0, err
+		}
 		request := patch.Request{
-			MatchedResource: resource,
-			VersionedAttributes: &admission.VersionedAttributes{
-				Attributes:    admission.NewAttributesRecord(out, nil, kind, namespace.Name, meta.GetName(), resource, "", admission.Create, &metav1.CreateOptions{}, false, &user.DefaultInfo{Name: "tester"}),
-				VersionedKind: kind, VersionedObject: lazy,
-			},
+			MatchedResource: resource, VersionedAttributes: attributes,
 			ObjectInterfaces: admission.NewObjectInterfacesFromScheme(p.scheme),
 			Namespace:        namespace,
 		}
