@@ -3,6 +3,7 @@ package podgroup
 import (
 	"sync"
 	"time"
+	"unique"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,7 +22,7 @@ type directory struct {
 	feed   *feed
 
 	mu    sync.Mutex
-	pins  map[types.UID]*gangkey.Gang // nil: a pod in no gang, for good
+	pins  map[types.UID]*pin // nil: a pod in no gang, for good
 	gangs map[gangkey.Gang]*gang
 	keys  map[types.NamespacedName]*gang // by the name that the scheduler knows
 	of    map[object]map[*gang]bool      // by PodGroup object: several for a CronJob
@@ -47,12 +48,23 @@ type spec struct {
 	status    objectStatus
 }
 
+// pin is the gang that a pod is in. The handle is of the name by which the scheduler
+// knows it, of which there is one copy for all members: the scheduler compares the names
+// of each member that waits, whenever a pod comes, and two that are in one place are
+// compared at once.
+type pin struct {
+	gangkey.Gang
+	key unique.Handle[string]
+}
+
 // gang is what is known of one gang.
 type gang struct {
 	id       gangkey.Gang
-	uid      types.UID // of the virtual PodGroup
-	specUID  types.UID // of the object that uid was made for
+	name     types.NamespacedName // by which the scheduler knows it
+	uid      types.UID            // of the virtual PodGroup
+	specUID  types.UID            // of the object that uid was made for
 	members  map[types.UID]*member
+	kinds    map[kind]int           // of members
 	finished map[types.UID]finished // members that have ended and are still there
 	seen     int                    // the order in which gangs were first seen
 	started  time.Time              // when the first member was seen on a node
@@ -64,27 +76,7 @@ type gang struct {
 	placed   int
 }
 
-// member is a member that has not finished.
-type member struct {
-	name          string
-	priority      int32
-	preemption    corev1.PreemptionPolicy
-	schedulerName string
-	node          string
-	running       bool
-	owner         string // the name of the controller
-	controller    types.UID
-	minAvailable  int32
-}
-
-// finished is a member that has succeeded or failed.
-type finished struct {
-	failed     bool
-	owner      string
-	controller types.UID
-}
-
-// cycle is what came of the scheduler's last try of a gang.
+// cycle is what came of the scheduler's last try of a gang that did not fit in it.
 type cycle struct {
 	known bool
 	fits  int // so many members were placed before it gave up
@@ -99,7 +91,7 @@ type held struct {
 func newDirectory(c clock.PassiveClock, newUID func() types.UID, f *feed) *directory {
 	return &directory{
 		clock: c, newUID: newUID, feed: f,
-		pins:  map[types.UID]*gangkey.Gang{},
+		pins:  map[types.UID]*pin{},
 		gangs: map[gangkey.Gang]*gang{},
 		keys:  map[types.NamespacedName]*gang{},
 		of:    map[object]map[*gang]bool{},
@@ -109,31 +101,31 @@ func newDirectory(c clock.PassiveClock, newUID func() types.UID, f *feed) *direc
 	}
 }
 
-// pin returns the gang of pod: what it was when the pod was first seen. A pod that
-// names a group of the API's is in no gang of ours.
-func (d *directory) pin(pod *corev1.Pod) (gangkey.Gang, bool) {
+// pin returns the name by which the scheduler knows the gang of pod: what it was when the
+// pod was first seen. A pod that names a group of the API's is in no gang of ours.
+func (d *directory) pin(pod *corev1.Pod) (key string, ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	id := d.pinned(pod)
-	if id == nil {
-		return gangkey.Gang{}, false
+	p := d.pinned(pod)
+	if p == nil {
+		return "", false
 	}
-	return *id, true
+	return p.key.Value(), true
 }
 
 // pinned is pin for callers that hold d.mu.
-func (d *directory) pinned(pod *corev1.Pod) *gangkey.Gang {
-	id, known := d.pins[pod.UID]
+func (d *directory) pinned(pod *corev1.Pod) *pin {
+	p, known := d.pins[pod.UID]
 	if known {
-		return id
+		return p
 	}
 	if group := pod.Spec.SchedulingGroup; group == nil {
-		if found, ok := gangkey.Of(pod); ok {
-			id = &found
+		if id, ok := gangkey.Of(pod); ok {
+			p = &pin{Gang: id, key: unique.Make(id.Key())}
 		}
 	}
-	d.pins[pod.UID] = id
-	return id
+	d.pins[pod.UID] = p
+	return p
 }
 
 // controllerOf returns the name and the UID of the pod's controller, or "" without
@@ -149,27 +141,12 @@ func controllerOf(pod metav1.Object) (name string, uid types.UID) {
 func (d *directory) setPod(pod *corev1.Pod) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	id := d.pinned(pod)
-	if id == nil {
+	p := d.pinned(pod)
+	if p == nil {
 		return
 	}
-	g := d.gang(*id)
-	owner, controller := controllerOf(pod)
-	m := &member{
-		name:          pod.Name,
-		priority:      gangkey.Priority(pod),
-		preemption:    corev1.PreemptLowerPriority,
-		schedulerName: pod.Spec.SchedulerName,
-		node:          pod.Spec.NodeName,
-		running:       pod.Status.Phase == corev1.PodRunning,
-		minAvailable:  gangkey.MinAvailable(pod),
-		owner:         owner,
-		controller:    controller,
-	}
-	if pod.Spec.PreemptionPolicy != nil {
-		m.preemption = *pod.Spec.PreemptionPolicy
-	}
-	g.members[pod.UID] = m
+	g := d.gang(p.Gang)
+	g.put(pod.UID, memberOf(pod))
 	d.show(g)
 }
 
@@ -177,13 +154,13 @@ func (d *directory) setPod(pod *corev1.Pod) {
 func (d *directory) removePod(pod *corev1.Pod) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	id := d.pinned(pod)
+	p := d.pinned(pod)
 	delete(d.pins, pod.UID)
-	if id == nil {
+	if p == nil {
 		return
 	}
-	g := d.gang(*id)
-	delete(g.members, pod.UID)
+	g := d.gang(p.Gang)
+	g.drop(pod.UID)
 	d.show(g)
 }
 
@@ -228,12 +205,16 @@ func (d *directory) setSpec(of object, s *spec) {
 	}
 }
 
-// endCycle notes that the scheduler has tried the group.
-func (d *directory) endCycle(group types.NamespacedName) {
+// endCycle notes that the scheduler has tried the group, and whether it fits. What fits
+// has nothing to complain of while its members are being bound.
+func (d *directory) endCycle(group types.NamespacedName, fits bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if g := d.keys[group]; g != nil {
-		g.cycle = cycle{known: true, fits: g.placed}
+		g.cycle = cycle{}
+		if !fits {
+			g.cycle = cycle{known: true, fits: g.placed}
+		}
 		g.trial, g.placed = nil, 0
 	}
 }
@@ -244,6 +225,15 @@ func (d *directory) failed(group types.NamespacedName, fits int) {
 	defer d.mu.Unlock()
 	if g := d.keys[group]; g != nil {
 		g.cycle = cycle{known: true, fits: fits}
+	}
+}
+
+// fits notes that the group was tried and fits.
+func (d *directory) fits(group types.NamespacedName) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if g := d.keys[group]; g != nil {
+		g.cycle = cycle{}
 	}
 }
 
@@ -261,8 +251,11 @@ func (d *directory) gang(id gangkey.Gang) *gang {
 	g := d.gangs[id]
 	if g == nil {
 		d.seen++
-		g = &gang{id: id, members: map[types.UID]*member{}, finished: map[types.UID]finished{}, seen: d.seen}
-		d.gangs[id], d.keys[g.name()] = g, g
+		g = &gang{
+			id: id, name: types.NamespacedName{Namespace: id.Namespace, Name: unique.Make(id.Key()).Value()},
+			members: map[types.UID]*member{}, kinds: map[kind]int{}, finished: map[types.UID]finished{}, seen: d.seen,
+		}
+		d.gangs[id], d.keys[g.name] = g, g
 		of := objectOf(id)
 		if d.of[of] == nil {
 			d.of[of] = map[*gang]bool{}
@@ -275,17 +268,12 @@ func (d *directory) gang(id gangkey.Gang) *gang {
 // forget takes g away, for callers that hold d.mu.
 func (d *directory) forget(g *gang) {
 	delete(d.gangs, g.id)
-	delete(d.keys, g.name())
+	delete(d.keys, g.name)
 	of := objectOf(g.id)
 	delete(d.of[of], g)
 	if len(d.of[of]) == 0 {
 		delete(d.of, of)
 	}
-}
-
-// name returns the name by which the scheduler knows g.
-func (g *gang) name() types.NamespacedName {
-	return types.NamespacedName{Namespace: g.id.Namespace, Name: g.id.Key()}
 }
 
 // show brings the feed to what is known of g, for callers that hold d.mu.
@@ -294,9 +282,9 @@ func (d *directory) show(g *gang) {
 		d.forget(g)
 	}
 	waits := false
-	for _, m := range g.members {
-		waits = waits || m.node == ""
-		if m.node != "" && g.started.IsZero() {
+	for k := range g.kinds {
+		waits = waits || !k.placed
+		if k.placed && g.started.IsZero() {
 			g.started = d.clock.Now()
 		}
 	}
@@ -310,7 +298,7 @@ func (d *directory) show(g *gang) {
 	wanted := wantedGroup(g, s)
 	if wanted == nil {
 		if g.shown != nil {
-			d.feed.remove(g.name())
+			d.feed.remove(g.name)
 			g.shown = nil
 		}
 		return
@@ -326,5 +314,5 @@ func (d *directory) show(g *gang) {
 		return // every event wakes groups that have failed
 	}
 	g.shown = wanted
-	d.feed.set(wanted.object(g.id, g.uid))
+	d.feed.set(wanted.object(g.name, g.uid))
 }

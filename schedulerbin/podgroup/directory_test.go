@@ -4,14 +4,17 @@ import (
 	"fmt"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
+	"pgregory.net/rapid"
 
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/args"
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/gangkey"
@@ -121,12 +124,12 @@ func TestPinnedGang(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	p := pod("a", "first")
-	if id, ok := f.pin(p); !ok || id.Name != "first" {
-		t.Fatalf("pin: %v %v", id, ok)
+	if key, ok := f.pin(p); !ok || key != "x-k8s.io:first" {
+		t.Fatalf("pin: %v %v", key, ok)
 	}
 	p.Labels[gangkey.Label] = "second"
-	if id, _ := f.pin(p); id.Name != "first" {
-		t.Errorf("a changed label moved the pod to %v", id)
+	if key, _ := f.pin(p); key != "x-k8s.io:first" {
+		t.Errorf("a changed label moved the pod to %v", key)
 	}
 	plain := pod("b", "")
 	if _, ok := f.pin(plain); ok {
@@ -232,11 +235,150 @@ func TestFindings(t *testing.T) {
 				key := types.NamespacedName{Namespace: "ns", Name: "x-k8s.io:g"}
 				f.tried(key, "the trial", test.fits)
 				f.tried(key, "a trial without victims", 99)
-				f.endCycle(key)
+				f.endCycle(key, false)
 			}
 			if diff := cmp.Diff(test.want, f.notes(test.after)); diff != "" {
 				t.Errorf("findings (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestOneNameForAllMembers holds that the names of a gang's members are in one place: the
+// scheduler compares them very often.
+func TestOneNameForAllMembers(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.spec("g", "object", 2)
+	a, _ := f.pin(pod("a", "g"))
+	f.setPod(pod("b", "g"))
+	b, _ := f.pin(pod("b", "g"))
+	c, _ := f.pin(pod("c", "other"))
+	if unsafe.StringData(a) != unsafe.StringData(b) || unsafe.StringData(a) != unsafe.StringData(f.group(a).Name) {
+		t.Errorf("%q of two members and of their group is in several places", a)
+	}
+	if a == c {
+		t.Errorf("two gangs are called %q", a)
+	}
+}
+
+// TestFitsAndIsBound holds that nothing is said of a gang that fits while its members are
+// being bound, however long that takes, until it is bound in part after its timeout or
+// does not fit again.
+func TestFitsAndIsBound(t *testing.T) {
+	t.Parallel()
+	key := types.NamespacedName{Namespace: "ns", Name: "x-k8s.io:g"}
+	for name, says := range map[string]struct{ fits, fails func(*fixture) }{
+		"a cycle of the group": {
+			fits:  func(f *fixture) { f.tried(key, "a trial", 2); f.endCycle(key, true) },
+			fails: func(f *fixture) { f.endCycle(key, false) },
+		},
+		"a try in mode permit": {
+			fits:  func(f *fixture) { f.fits(key) },
+			fails: func(f *fixture) { f.failed(key, 0) },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			f.spec("g", "object", 2)
+			f.setPod(pod("a", "g"))
+			f.setPod(pod("b", "g"))
+			says.fails(f)
+			says.fits(f)
+			if got := f.notes(30 * time.Second); got != nil {
+				t.Errorf("said while no member is bound yet: %q", got)
+			}
+			f.setPod(bound(pod("a", "g")))
+			if got := f.notes(30 * time.Second); got != nil {
+				t.Errorf("said while one member is bound: %q", got)
+			}
+			want := []string{"GangPartial: gang g is bound in part after 1m0s: 2 of 2 members exist, 1 have a node, needs 2"}
+			if diff := cmp.Diff(want, f.notes(2*time.Minute)); diff != "" {
+				t.Errorf("bound in part after the timeout (-want +got):\n%s", diff)
+			}
+			says.fails(f)
+			want = []string{"GangWaiting: gang g: 2 of 2 members exist, 1 have a node, at least 0 more fit, needs 2; 30s left"}
+			if diff := cmp.Diff(want, f.notes(30*time.Second)); diff != "" {
+				t.Errorf("the rest does not fit (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestCountedKinds holds that what the scheduler is told of gangs whose members come,
+// change and go is what it is told of those that are there in the end.
+func TestCountedKinds(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		drawn := rapid.Custom(func(t *rapid.T) *corev1.Pod {
+			p := pod(rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, "name"), "g")
+			p.Spec.Priority = ptr.To(rapid.Int32Range(1, 2).Draw(t, "priority"))
+			p.Spec.SchedulerName = rapid.SampledFrom([]string{"ours", "theirs"}).Draw(t, "scheduler")
+			if rapid.Bool().Draw(t, "never preempts") {
+				p.Spec.PreemptionPolicy = ptr.To(corev1.PreemptNever)
+			}
+			if rapid.Bool().Draw(t, "says a size") {
+				p.Labels[gangkey.LabelMinAvailable] = fmt.Sprint(rapid.IntRange(1, 5).Draw(t, "size"))
+			}
+			if rapid.Bool().Draw(t, "has a node") {
+				p = bound(p)
+			}
+			return by(types.UID(rapid.SampledFrom([]string{"one run", "another"}).Draw(t, "run")), p)
+		})
+		directoryOf := func() *directory {
+			d := newDirectory(clocktesting.NewFakePassiveClock(time.Time{}), func() types.UID { return "uid" }, newFeed())
+			d.setFinished(by("one run", pod("gone", "g")), false)
+			return d
+		}
+		d, left := directoryOf(), map[types.UID]*corev1.Pod{}
+		for range rapid.IntRange(1, 12).Draw(t, "changes") {
+			p := drawn.Draw(t, "pod")
+			if rapid.IntRange(0, 3).Draw(t, "goes") == 0 {
+				d.removePod(p)
+				delete(left, p.UID)
+			} else {
+				d.setPod(p)
+				left[p.UID] = p
+			}
+		}
+		anew := directoryOf()
+		for _, p := range left {
+			anew.setPod(p)
+		}
+		id := gangkey.Gang{Family: gangkey.FamilyX, Namespace: "ns", Name: "g"}
+		got, want := d.gangs[id], anew.gangs[id]
+		if diff := cmp.Diff(want.shown, got.shown, cmp.AllowUnexported(published{})); diff != "" {
+			t.Fatalf("shown (-of those left +of all changes):\n%s", diff)
+		}
+		if diff := cmp.Diff(want.kinds, got.kinds, cmp.AllowUnexported(kind{}, traits{})); diff != "" {
+			t.Fatalf("kinds (-of those left +of all changes):\n%s", diff)
+		}
+		if want.waiting.IsZero() != got.waiting.IsZero() {
+			t.Fatalf("waiting: %v of those left, %v of all changes", want.waiting, got.waiting)
+		}
+	})
+}
+
+// TestSchedulerSaysFits holds that what the scheduler writes on a group's status says
+// whether the gang fits.
+func TestSchedulerSaysFits(t *testing.T) {
+	t.Parallel()
+	for status, want := range map[metav1.ConditionStatus][]string{
+		metav1.ConditionTrue:  nil,
+		metav1.ConditionFalse: {"GangWaiting: gang g: 1 of 1 members exist, at least 0 more fit, needs 1; 55s left"},
+	} {
+		f := newFixture(t)
+		f.spec("g", "object", 1)
+		f.setPod(pod("a", "g"))
+		e := &Engine{directory: f.directory}
+		patch := fmt.Appendf(nil, `{"status": {"conditions": [{"type": %q, "status": %q}]}}`, schedulingv1beta1.PodGroupInitiallyScheduled, status)
+		groups := e.Client(fake.NewClientset()).SchedulingV1beta1().PodGroups("ns")
+		if _, err := groups.Patch(t.Context(), "x-k8s.io:g", types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, f.notes(5*time.Second)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", status, diff)
+		}
 	}
 }

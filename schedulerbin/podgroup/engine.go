@@ -145,8 +145,7 @@ func (e *Engine) transformPod(o any) (any, error) {
 	if !ok || pod.Spec.SchedulingGroup != nil {
 		return o, nil
 	}
-	if id, ok := e.directory.pin(pod); ok {
-		key := id.Key()
+	if key, ok := e.directory.pin(pod); ok {
 		pod.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: &key}
 	}
 	return o, nil
@@ -166,7 +165,7 @@ func (e *Engine) onPod(o any, do func(*corev1.Pod)) {
 func (e *Engine) recordStatus(namespace, key string, conditions []metav1.Condition) {
 	for _, condition := range conditions {
 		if condition.Type == schedulingv1beta1.PodGroupInitiallyScheduled {
-			e.directory.endCycle(types.NamespacedName{Namespace: namespace, Name: key})
+			e.directory.endCycle(types.NamespacedName{Namespace: namespace, Name: key}, condition.Status == metav1.ConditionTrue)
 		}
 	}
 }

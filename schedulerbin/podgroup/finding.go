@@ -92,7 +92,7 @@ func (d *directory) finding(g *gang, now time.Time) (finding, bool) {
 	if !ours {
 		return finding{}, false // another scheduler's gang
 	}
-	f := finding{group: g.name(), long: now.Sub(g.waiting) >= everyoneGrace}
+	f := finding{group: g.name, long: now.Sub(g.waiting) >= everyoneGrace}
 	f.waiting, f.bound = g.references()
 	if s != nil {
 		f.object = objectReference(g.id, s.uid)
@@ -137,7 +137,8 @@ func (d *directory) finding(g *gang, now time.Time) (finding, bool) {
 		f.reason, f.evict = ReasonPartial, pol.onPartial == args.Evict
 		f.note = fmt.Sprintf("%s is bound in part after %s: %s, needs %d", title, pol.timeout, numbers, need)
 	}
-	// A gang that is complete and was not tried yet has nothing to complain of.
+	// A gang that is complete and was not tried yet, or fits and is being bound, has
+	// nothing to complain of.
 	return f, f.reason == ReasonPartial || len(g.members) < need || g.cycle.known
 }
 

@@ -43,8 +43,7 @@ func (o *Offline) Pod(pod *corev1.Pod) *corev1.Pod {
 		return pod
 	}
 	if pod.Spec.SchedulingGroup == nil {
-		if id, ok := o.engine.directory.pin(pod); ok {
-			name := id.Key()
+		if name, ok := o.engine.directory.pin(pod); ok {
 			in := *pod
 			in.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: &name}
 			pod = &in

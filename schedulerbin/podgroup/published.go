@@ -1,9 +1,6 @@
 package podgroup
 
 import (
-	"cmp"
-	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -86,15 +83,15 @@ func wantedGroup(g *gang, s *spec) *published {
 		// A member that succeeded is needed no more, and the scheduler's informer
 		// has dropped it: a lone retry must not wait for it.
 		minCount: max(1, minMember-int32(len(g.done()))),
-		hold:     mixture(g),
+		hold:     g.mixture(),
 	}
 	if s != nil {
 		p.timeout = s.timeout
 	}
 	first := true
-	for _, m := range g.members {
-		if first || m.priority > p.priority {
-			p.priority, first = m.priority, false
+	for k := range g.kinds {
+		if first || k.priority > p.priority {
+			p.priority, first = k.priority, false
 		}
 	}
 	return p
@@ -106,62 +103,14 @@ func sizeOf(g *gang, s *spec) int32 {
 		return s.minMember
 	}
 	var size int32
-	for _, m := range g.members {
-		size = max(size, m.minAvailable)
+	for k := range g.kinds {
+		size = max(size, k.minAvailable)
 	}
 	return size
 }
 
-// done returns the members that succeeded in the run that the others are of. Pods
-// of one run have the same controller; pods without one are of the same run while
-// another still runs. Failed members are not counted: their controller makes them
-// anew, and then all of them are needed.
-func (g *gang) done() []types.UID {
-	controllers, runs := map[types.UID]bool{}, false
-	for _, m := range g.members {
-		if m.controller != "" {
-			controllers[m.controller] = true
-		} else if m.node != "" {
-			runs = true
-		}
-	}
-	var done []types.UID
-	for uid, f := range g.finished {
-		if _, still := g.members[uid]; still || f.failed {
-			continue // still: the two informers are not in step
-		}
-		if controllers[f.controller] || f.controller == "" && runs {
-			done = append(done, uid)
-		}
-	}
-	return done
-}
-
-// mixture returns why the members of g can never be placed together, or "". The
-// scheduler compares them all, bound ones too, and an error in that is retried
-// for ever (schedule_one_podgroup.go, validatePodGroup).
-func mixture(g *gang) string {
-	members := make([]*member, 0, len(g.members))
-	for _, m := range g.members {
-		members = append(members, m)
-	}
-	slices.SortFunc(members, func(a, b *member) int { return cmp.Compare(a.name, b.name) })
-	first := members[0]
-	for _, m := range members[1:] {
-		switch {
-		case m.priority != first.priority:
-			return fmt.Sprintf("members must have one priority, but %s has %d and %s has %d", first.name, first.priority, m.name, m.priority)
-		case m.schedulerName != first.schedulerName:
-			return fmt.Sprintf("members must have one schedulerName, but %s has %q and %s has %q", first.name, first.schedulerName, m.name, m.schedulerName)
-		case m.preemption != first.preemption:
-			return fmt.Sprintf("members must have one preemptionPolicy, but %s has %q and %s has %q", first.name, first.preemption, m.name, m.preemption)
-		}
-	}
-	return ""
-}
-
-// object returns the virtual PodGroup of the gang called id.
-func (p *published) object(id gangkey.Gang, uid types.UID) *schedulingv1beta1.PodGroup {
+// object returns the virtual PodGroup of the gang that the scheduler knows by that name.
+func (p *published) object(name types.NamespacedName, uid types.UID) *schedulingv1beta1.PodGroup {
 	annotations := map[string]string{}
 	if p.hold != "" {
 		annotations[HoldAnnotation] = p.hold
@@ -171,7 +120,7 @@ func (p *published) object(id gangkey.Gang, uid types.UID) *schedulingv1beta1.Po
 	}
 	priority := p.priority
 	return &schedulingv1beta1.PodGroup{
-		ObjectMeta: metav1.ObjectMeta{Namespace: id.Namespace, Name: id.Key(), UID: uid, Annotations: annotations},
+		ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name, UID: uid, Annotations: annotations},
 		Spec: schedulingv1beta1.PodGroupSpec{
 			SchedulingPolicy: schedulingv1beta1.PodGroupSchedulingPolicy{
 				Gang: &schedulingv1beta1.GangSchedulingPolicy{MinCount: p.minCount},

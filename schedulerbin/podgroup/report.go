@@ -53,6 +53,11 @@ func (e *Engine) Failed(namespace, group string, fits int) {
 	e.directory.failed(types.NamespacedName{Namespace: namespace, Name: group}, fits)
 }
 
+// Fits says that such a try has found nodes for enough members.
+func (e *Engine) Fits(namespace, group string) {
+	e.directory.fits(types.NamespacedName{Namespace: namespace, Name: group})
+}
+
 // Held says that seats on so many nodes are held for the group until then; 0 that
 // they are not any more.
 func (e *Engine) Held(namespace, group string, nodes int, until time.Time) {

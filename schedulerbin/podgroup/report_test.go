@@ -32,7 +32,7 @@ func TestShortWait(t *testing.T) {
 	e.directory.setSpec(object{gangkey.FamilyX, "ns", "g"}, &spec{uid: "object", minMember: 2})
 	e.directory.setPod(pod("a", "g"))
 	e.directory.setPod(pod("b", "g"))
-	e.directory.endCycle(types.NamespacedName{Namespace: "ns", Name: "x-k8s.io:g"})
+	e.directory.endCycle(types.NamespacedName{Namespace: "ns", Name: "x-k8s.io:g"}, false)
 	said := map[types.NamespacedName]*statement{}
 	for _, look := range []struct {
 		after time.Duration
@@ -87,10 +87,10 @@ func TestWhoIsTold(t *testing.T) {
 	look("nothing new")
 	e.directory.setPod(pod("c", "g"))
 	e.directory.tried(key, "trial", 1)
-	e.directory.endCycle(key)
+	e.directory.endCycle(key, false)
 	look("complete and no room", "Pod a", "Pod b", "Pod c", "PodGroup g")
 	e.directory.tried(key, "another trial", 2)
-	e.directory.endCycle(key)
+	e.directory.endCycle(key, false)
 	look("more room", "Pod a", "PodGroup g")
 	e.Held("ns", "x-k8s.io:g", 2, c.Now().Add(time.Hour))
 	told = nil

@@ -46,6 +46,8 @@ type gangLoad struct {
 	native bool
 	// limit is how long the load may take.
 	limit time.Duration
+	// pairs is how often it is measured with both schedulers in turn.
+	pairs int
 }
 
 // gangResult is what came of a load.
@@ -55,6 +57,7 @@ type gangResult struct {
 	spans []time.Duration // from a gang's first binding to its last
 	part  int             // gangs that have some nodes in the end, and not all
 	whole int
+	cpu   time.Duration // of the scheduler, its start and the end of the pods included
 }
 
 func (r gangResult) podsPerSecond(l gangLoad) float64 {

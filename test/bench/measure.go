@@ -24,7 +24,10 @@ type row struct {
 	maxSeconds float64
 	// maxMiB is the largest peak resident set of a; 0 for no limit.
 	maxMiB float64
-	a, b   []string
+	// pods is how many pods a places, running how many the running scheduler places a
+	// second, and leastTimes how many times that those of a must be; 0 for none.
+	pods, running, leastTimes float64
+	a, b                      []string
 	// pair measures both instead of running programs, if it is set.
 	pair func(context.Context) (a, b usage, err error)
 }
@@ -141,6 +144,14 @@ func (r row) verdict(ratio, seconds, mib float64) (string, bool) {
 	check(r.maxRatio, ratio, "ratio %.2f")
 	check(r.maxSeconds, seconds, "%.1f s")
 	check(r.maxMiB, mib, "%.0f MiB")
+	if r.pods > 0 {
+		rate := r.pods / seconds
+		words += fmt.Sprintf(", %.0f pods/s: %.1f times the running scheduler's %.0f, at least %.0f", rate, rate/r.running, r.running, r.leastTimes)
+		if rate < r.leastTimes*r.running {
+			words += " NOT REACHED"
+			ok = false
+		}
+	}
 	return words, ok
 }
 

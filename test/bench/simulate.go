@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -50,9 +51,18 @@ var simulated = []struct {
 	}},
 }
 
+// leastSimulated is how many times the pods a second of the running scheduler must be
+// simulated.
+const leastSimulated = 3
+
 // simulateRows are what placing many pods takes, every node scored, against reading
-// the snapshot alone.
-func simulateRows(dir, plugin string) ([]row, error) {
+// the snapshot alone. The pods a second are those of the whole command, and are compared
+// with those of the running scheduler, which scores a tenth of the nodes.
+func simulateRows(ctx context.Context, dir, plugin string) ([]row, error) {
+	running, err := runningSchedulerRate(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
 	var rows []row
 	for i, load := range simulated {
 		file := filepath.Join(dir, fmt.Sprintf("simulated-%d.snapshot", i))
@@ -63,6 +73,7 @@ func simulateRows(dir, plugin string) ([]row, error) {
 			name:     fmt.Sprintf(simulateName+"%d pods on %d nodes, %s", simulatedNew, simulatedNodes, load.name),
 			baseline: "reading the snapshot (show)",
 			runs:     1, maxSeconds: load.seconds, maxMiB: 2048,
+			pods: simulatedNew, running: running, leastTimes: leastSimulated,
 			a: []string{plugin, "simulate", "--pending", "--snapshot", file},
 			b: []string{plugin, "snapshot", "show", file},
 		})

@@ -30,6 +30,7 @@ import (
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/plugins/gang/permit"
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/podgroup"
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/podstatus"
+	"github.com/kubectl-sched/kubectl-sched/schedulerbin/queueing"
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/recording"
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/registry"
 )
@@ -115,7 +116,7 @@ func setup(ctx context.Context, opts *options.Options, extra *extraOptions) (*sc
 	}
 	gangs.attach(ctx, sched)
 	for _, run := range companions {
-		runWithQueue(ctx, sched, run)
+		sched.SchedulingQueue = queueing.RunWith(ctx, sched.SchedulingQueue, run)
 	}
 	return &completed, sched, options.LogOrWriteConfig(klog.FromContext(ctx), opts.WriteConfigTo, &completed.ComponentConfig, profiles)
 }
@@ -125,7 +126,7 @@ type gangParts struct {
 	plugins []registry.Plugin
 	run     []func(context.Context) // beside the scheduler
 	left    func(*corev1.Pod)       // is told of pods that have left their nodes; may be nil
-	parts   parts                   // nil: those of pod groups
+	parts   queueing.Parts          // nil: those of pod groups
 }
 
 // attach puts what places gangs around the scheduler's queue.
@@ -134,14 +135,14 @@ func (g gangParts) attach(ctx context.Context, sched *scheduler.Scheduler) {
 		return
 	}
 	if g.left != nil {
-		tellOfRoom(sched, g.left)
+		sched.SchedulingQueue = queueing.TellOfRoom(sched.SchedulingQueue, g.left)
 	}
 	if g.parts == nil {
 		for _, profile := range sched.Profiles { // which have one manager
-			g.parts = groupParts{profile.PodGroupManager()}
+			g.parts = queueing.GroupParts(profile.PodGroupManager())
 		}
 	}
-	placePartsFirst(ctx, sched, g.parts)
+	sched.SchedulingQueue = queueing.PartsFirst(ctx, sched.SchedulingQueue, g.parts)
 }
 
 // gangPlugins returns what places gangs.

@@ -16,6 +16,7 @@ import (
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/contain"
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/plugins/gang"
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/registry"
+	"github.com/kubectl-sched/kubectl-sched/test/bench/orphan"
 )
 
 var (
@@ -24,6 +25,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
+	orphan.Then(func() { os.Exit(1) }) // and upstream's etcd with it, which is built to
 	if err := benchmark.InitTests(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

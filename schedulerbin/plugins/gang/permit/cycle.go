@@ -127,6 +127,7 @@ func (p *Plugin) plan(ctx context.Context, name types.NamespacedName, pod *corev
 		}
 	}
 	s.mu.Unlock()
+	s.groups.Fits(name.Namespace, name.Name)
 	s.do(a)
 	if node := found.plan[pod.UID]; node != "" {
 		return node, nil

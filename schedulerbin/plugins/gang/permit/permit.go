@@ -63,6 +63,8 @@ type Groups interface {
 	// Failed says that a trial of the whole group has found a node for so many
 	// members, which are too few.
 	Failed(namespace, group string, fits int)
+	// Fits says that one has found a node for enough of them.
+	Fits(namespace, group string)
 }
 
 // runner is what the plugin uses of the framework beside its handle.

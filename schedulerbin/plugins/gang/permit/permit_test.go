@@ -28,11 +28,30 @@ import (
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/schedulertest"
 )
 
-// heard are the groups that the plugin tells of what it sees.
-type heard struct{}
+// heard are the groups that the plugin tells of what it sees: what was last said of each.
+type heard struct {
+	mu   sync.Mutex
+	last map[string]string
+}
 
-func (heard) Configure(string, *args.GangArgs) {}
-func (heard) Failed(string, string, int)       {}
+func (*heard) Configure(string, *args.GangArgs) {}
+
+func (h *heard) Failed(_, group string, fits int) { h.hear(group, fmt.Sprintf("%d fit", fits)) }
+
+func (h *heard) Fits(_, group string) { h.hear(group, "fits") }
+
+func (h *heard) hear(group, what string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.last[strings.TrimPrefix(group, "x-k8s.io:")] = what
+}
+
+// lastOf returns what was last said of the gang.
+func (h *heard) lastOf(gang string) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.last[gang]
+}
 
 // late is a plugin that holds back the pods with the label "late" until it is open:
 // members that a plan has and that do not come.
@@ -62,8 +81,9 @@ func (l *late) new(_ context.Context, _ runtime.Object, _ fwk.Handle, guard *con
 // lab is the real scheduler with the plugin.
 type lab struct {
 	*schedulertest.Lab
-	late *late
-	mu   sync.Mutex
+	late  *late
+	heard *heard
+	mu    sync.Mutex
 	// early are Bindings of members of which fewer had a node than must have one.
 	early []string
 	bound int
@@ -73,7 +93,7 @@ type lab struct {
 // members wait for the timeout.
 func start(t *testing.T, nodes int, timeout time.Duration) *lab {
 	t.Helper()
-	l := &lab{late: &late{}}
+	l := &lab{late: &late{}, heard: &heard{last: map[string]string{}}}
 	client := schedulertest.NewClient()
 	client.PrependReactor("create", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		if create, ok := action.(clienttesting.CreateAction); ok && action.GetSubresource() == "binding" {
@@ -86,7 +106,7 @@ func start(t *testing.T, nodes int, timeout time.Duration) *lab {
 	for i := range nodes {
 		addNode(t, client.Tracker(), fmt.Sprintf("node-%d", i), nil)
 	}
-	state := permit.NewState(heard{}, clock.RealClock{})
+	state := permit.NewState(l.heard, clock.RealClock{})
 	plugins := []registry.Plugin{
 		{Name: permit.Name, New: permit.New(state)},
 		{Name: permit.SortName, New: permit.NewSort(state)},
@@ -245,6 +265,9 @@ func TestContendingGangs(t *testing.T) {
 	for i := range 4 {
 		l.Pending(t, fmt.Sprintf("%s-4-%d", loser, i), "Unschedulable", "gang "+loser+": a node was found for 2 of 4 members, needs 4", "Insufficient cpu")
 	}
+	if got := l.heard.lastOf(winner) + ", " + l.heard.lastOf(loser); got != "fits, 2 fit" {
+		t.Errorf("said of the gang that is whole and of the other: %s", got)
+	}
 	l.Create(t, single("single"))
 	l.Bound(t, "single") // it needs none of the gang's nodes
 	if names := l.placed(t, loser); len(names) > 0 {
@@ -254,6 +277,9 @@ func TestContendingGangs(t *testing.T) {
 		l.Delete(t, fmt.Sprintf("%s-4-%d", winner, i))
 	}
 	until(t, "the other gang whole", func() bool { return len(l.placed(t, loser)) == 4 })
+	if got := l.heard.lastOf(loser); got != "fits" {
+		t.Errorf("said of the gang that is whole by now: %s", got)
+	}
 	l.end(t)
 }
 

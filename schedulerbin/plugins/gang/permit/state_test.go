@@ -69,6 +69,7 @@ type silent struct{}
 
 func (silent) Configure(string, *args.GangArgs) {}
 func (silent) Failed(string, string, int)       {}
+func (silent) Fits(string, string)              {}
 
 func newRig(t *testing.T) *rig {
 	t.Helper()

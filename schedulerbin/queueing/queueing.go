@@ -1,4 +1,9 @@
-package cli
+// Package queueing wraps the scheduler's queue where upstream leaves no other place for
+// something: to begin what only the leader does, to place first what an earlier leader has
+// left bound in part, and to tell of room when the scheduler can see it.
+//
+// It must not know who is told, or why.
+package queueing
 
 import (
 	"cmp"
@@ -8,18 +13,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
-	"k8s.io/kubernetes/pkg/scheduler"
 	"k8s.io/kubernetes/pkg/scheduler/backend/queue"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/podgroup"
 )
 
-// runWithQueue has run called when the scheduler begins to schedule, and so not in
-// a replica that stands by: upstream's command leaves no other place for what only
-// the leader does.
-func runWithQueue(ctx context.Context, sched *scheduler.Scheduler, run func(context.Context)) {
-	sched.SchedulingQueue = &companionQueue{SchedulingQueue: sched.SchedulingQueue, start: func() { go run(ctx) }}
+// RunWith returns the queue that has run called when the scheduler begins to schedule, and
+// so not in a replica that stands by: upstream's command leaves no other place for what
+// only the leader does.
+func RunWith(ctx context.Context, of queue.SchedulingQueue, run func(context.Context)) queue.SchedulingQueue {
+	return &companionQueue{SchedulingQueue: of, start: func() { go run(ctx) }}
 }
 
 type companionQueue struct {
@@ -33,14 +37,14 @@ func (q *companionQueue) Run(logger klog.Logger) {
 	q.start()
 }
 
-// placePartsFirst has the gangs tried first that an earlier leader has left bound in
-// part.
-func placePartsFirst(ctx context.Context, sched *scheduler.Scheduler, parts parts) {
-	sched.SchedulingQueue = &partsQueue{SchedulingQueue: sched.SchedulingQueue, ctx: ctx, parts: parts}
+// PartsFirst returns the queue that has the gangs tried first that an earlier leader has
+// left bound in part.
+func PartsFirst(ctx context.Context, of queue.SchedulingQueue, parts Parts) queue.SchedulingQueue {
+	return &partsQueue{SchedulingQueue: of, ctx: ctx, parts: parts}
 }
 
-// parts says what is bound in part.
-type parts interface {
+// Parts says what is bound in part.
+type Parts interface {
 	// HasPlacedSiblings reports whether members of pod's gang have nodes.
 	HasPlacedSiblings(pod *corev1.Pod) bool
 	// ComeFirst is called with the pods of which that is so, while none is in the queue.
@@ -50,7 +54,7 @@ type parts interface {
 type partsQueue struct {
 	queue.SchedulingQueue
 	ctx   context.Context
-	parts parts
+	parts Parts
 }
 
 // Run orders the queue and starts its work.
@@ -89,7 +93,9 @@ func (q *partsQueue) putPartsFirst(logger klog.Logger) {
 	}
 }
 
-// groupParts are those of pod groups.
+// GroupParts returns the parts of pod groups.
+func GroupParts(groups fwk.PodGroupManager) Parts { return groupParts{groups} }
+
 type groupParts struct{ groups fwk.PodGroupManager }
 
 // HasPlacedSiblings reports whether members of pod's group have nodes.
@@ -105,10 +111,10 @@ func (p groupParts) HasPlacedSiblings(pod *corev1.Pod) bool {
 // ComeFirst does nothing: the queue goes by when each was put in.
 func (groupParts) ComeFirst([]*corev1.Pod) {}
 
-// tellOfRoom has left called for each pod that has left its node, when the scheduler's
-// cache is without it: an informer's handler might be called before.
-func tellOfRoom(sched *scheduler.Scheduler, left func(*corev1.Pod)) {
-	sched.SchedulingQueue = &toldQueue{SchedulingQueue: sched.SchedulingQueue, left: left}
+// TellOfRoom returns the queue that has left called for each pod that has left its node,
+// when the scheduler's cache is without it: an informer's handler might be called before.
+func TellOfRoom(of queue.SchedulingQueue, left func(*corev1.Pod)) queue.SchedulingQueue {
+	return &toldQueue{SchedulingQueue: of, left: left}
 }
 
 type toldQueue struct {
