@@ -1,5 +1,6 @@
 // Command etcd is etcd as it is released, which ends with the program that started it:
-// upstream's benchmark leaves its own behind when it is killed.
+// upstream's benchmark leaves its own behind when it is killed. It must not know what is
+// stored in it, nor by whom.
 package main
 
 import (
