@@ -36,6 +36,9 @@ type Options struct {
 	Native bool
 	// Virtual says that gangs of PodGroup objects and labels are placed too.
 	Virtual bool
+	// OneByOne says that members are placed one by one, and not by the pod-group cycle:
+	// a gated member then keeps nobody else from being placed.
+	OneByOne bool
 	// Reporter and Instance are the controller and the replica in events.
 	Reporter, Instance string
 	// Clock is the time; nil means the real one.
@@ -63,7 +66,9 @@ func New(options Options) *Engine {
 		options.NewUID = uuid.NewUUID
 	}
 	f := newFeed()
-	return &Engine{options: options, feed: f, directory: newDirectory(options.Clock, options.NewUID, f)}
+	d := newDirectory(options.Clock, options.NewUID, f)
+	d.oneByOne = options.OneByOne
+	return &Engine{options: options, feed: f, directory: d}
 }
 
 // Client returns client for the scheduler to use: writes on virtual PodGroups do

@@ -36,8 +36,8 @@ type finding struct {
 	bound        []corev1.ObjectReference
 	object       *corev1.ObjectReference // the PodGroup object, where there is one
 	evict        bool
-	// growing says that members are still missing, as while they are being made:
-	// one of them is told then, not each.
+	// growing says that members are still missing or gated, as while they are being
+	// made: one of them is told then, not each.
 	growing bool
 	// long says that the gang has waited for so long that every member is told.
 	long bool
@@ -121,6 +121,13 @@ func (d *directory) finding(g *gang, now time.Time) (finding, bool) {
 		f.remaining = pol.timeout - now.Sub(g.waiting)
 	}
 	numbers := fmt.Sprintf("%d of %d members exist", len(g.members), need)
+	gated := g.gated()
+	if gated > 0 {
+		numbers += fmt.Sprintf(", %d of them gated", gated)
+	}
+	free := len(g.members) - gated
+	// The gated ones say so themselves; the others would wait without a word.
+	held := gated > 0 && gated < len(f.waiting) && !d.oneByOne
 	if len(f.bound) > 0 {
 		numbers += fmt.Sprintf(", %d have a node", len(f.bound))
 	}
@@ -128,7 +135,10 @@ func (d *directory) finding(g *gang, now time.Time) (finding, bool) {
 		numbers += fmt.Sprintf(", at least %d more fit", g.cycle.fits)
 	}
 	f.reason, f.note = ReasonWaiting, fmt.Sprintf("%s: %s, needs %d", title, numbers, need)
-	f.growing = len(g.members) < need
+	f.growing = free < need || held
+	if held && free >= need {
+		f.note += "; a gated member keeps the others from being tried"
+	}
 	if g.held.nodes > 0 && now.Before(g.held.until) {
 		f.note += fmt.Sprintf("; seats on %d nodes are held for it", g.held.nodes)
 		f.remaining, f.held = g.held.until.Sub(now), true
@@ -139,7 +149,7 @@ func (d *directory) finding(g *gang, now time.Time) (finding, bool) {
 	}
 	// A gang that is complete and was not tried yet, or fits and is being bound, has
 	// nothing to complain of.
-	return f, f.reason == ReasonPartial || len(g.members) < need || g.cycle.known
+	return f, f.reason == ReasonPartial || free < need || held || g.cycle.known
 }
 
 // policyOf returns the policy of the profile that g's members name, for callers
@@ -165,18 +175,33 @@ func (g *gang) sorted() []types.UID {
 	return uids
 }
 
-// references returns the members without and with a node.
+// gated returns how many members are not looked at because of a scheduling gate.
+func (g *gang) gated() (n int) {
+	for _, m := range g.members {
+		if m.gated {
+			n++
+		}
+	}
+	return n
+}
+
+// references returns the members without and with a node; those that say themselves that
+// they are gated are the last of those without.
 func (g *gang) references() (waiting, bound []corev1.ObjectReference) {
+	var gated []corev1.ObjectReference
 	for _, uid := range g.sorted() {
 		m := g.members[uid]
 		reference := corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: g.id.Namespace, Name: m.name, UID: uid}
-		if m.node == "" {
+		switch {
+		case m.gated:
+			gated = append(gated, reference)
+		case m.node == "":
 			waiting = append(waiting, reference)
-		} else {
+		default:
 			bound = append(bound, reference)
 		}
 	}
-	return waiting, bound
+	return append(waiting, gated...), bound
 }
 
 // objectReference returns a reference to the PodGroup object of the gang called

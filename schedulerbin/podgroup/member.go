@@ -16,6 +16,7 @@ type member struct {
 	name    string
 	node    string
 	running bool
+	gated   bool   // it is not looked at: somebody holds it back by a scheduling gate
 	owner   string // the name of the controller
 }
 
@@ -60,6 +61,7 @@ func memberOf(pod *corev1.Pod) *member {
 		name:    pod.Name,
 		node:    pod.Spec.NodeName,
 		running: pod.Status.Phase == corev1.PodRunning,
+		gated:   pod.Spec.NodeName == "" && len(pod.Spec.SchedulingGates) > 0,
 		owner:   owner,
 	}
 	if pod.Spec.PreemptionPolicy != nil {

@@ -198,7 +198,7 @@ func newEngine(ctx context.Context, prepared *schedulerconfig.Config, groups gro
 	}
 	engine := podgroup.New(podgroup.Options{
 		Client: client, Dynamic: dynamicClient, Metadata: metadataClient,
-		Native: groups.native, Virtual: groups.virtual, Reporter: Name, Instance: instance,
+		Native: groups.native, Virtual: groups.virtual, OneByOne: groups.permit, Reporter: Name, Instance: instance,
 	})
 	return engine, engine.Attach(ctx, prepared.InformerFactory)
 }
