@@ -12,6 +12,7 @@ func inputRules() []Rule {
 		{ID: "input/empty", Severity: diag.Error, Doc: "A snapshot has no object in it.", Fix: "Give a file that has some."},
 		{ID: "input/encode", Severity: diag.Error, Doc: "An object cannot be written as YAML.", Fix: "Look at the object that the message names."},
 		{ID: "input/evaluator", Severity: diag.Error, Doc: "The CUE evaluator gave up on a folder of policies.", Fix: "Take parts of the folder out to find which it is."},
+		{ID: "input/format", Severity: diag.Error, Doc: "A policy file cannot be formatted without losing a part of it.", Fix: "Write commas at the ends of lines, not at their beginnings."},
 		{ID: "input/import", Severity: diag.Error, Doc: "A policy imports a package that cannot be read.", Fix: "Import one of the module, or the policy schema."},
 		{ID: "input/interrupted", Severity: diag.Error, Doc: "Reading was interrupted.", Fix: "Start again, with more time if a limit ended it."},
 		{ID: "input/invalid-yaml", Severity: diag.Error, Doc: "A file is not YAML.", Fix: "Correct the line that the message names."},

@@ -3,6 +3,7 @@ package load
 import (
 	"fmt"
 
+	"cuelang.org/go/cue/errors"
 	"cuelang.org/go/cue/format"
 	"cuelang.org/go/cue/parser"
 
@@ -25,5 +26,28 @@ func Format(src []byte, filename string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("format %s: %w", filename, err)
 	}
+	if findings := stillCUE(out, filename, policy.SchemaLanguage); len(findings) > 0 {
+		return nil, findings
+	}
 	return out, nil
+}
+
+// stillCUE returns what there is to say of a formatted file that cannot be parsed any
+// more: CUE's formatter loses a comma that begins a line. Such a file stays as it is.
+func stillCUE(formatted []byte, shown, language string) diag.Findings {
+	_, err := parser.ParseFile(shown, formatted, parser.ParseComments, parser.Version(language))
+	if err == nil {
+		return nil
+	}
+	return diag.Findings{inputError("input/format", shown, "cannot be formatted, since the formatter would lose a part of it (%s); write each comma behind what it follows, on the same line", problemOf(err))}
+}
+
+// problemOf is what a parser says first, without where.
+func problemOf(err error) string {
+	list := errors.Errors(err)
+	if len(list) == 0 {
+		return err.Error()
+	}
+	message, args := list[0].Msg()
+	return fmt.Sprintf(message, args...)
 }

@@ -108,5 +108,8 @@ func (set *folderSet) format(file string) (Formatted, diag.Findings) {
 	if err != nil {
 		return Formatted{}, set.syntaxFindings(err, src)
 	}
+	if findings := stillCUE(after, src.display, m.language); len(findings) > 0 {
+		return Formatted{}, findings
+	}
 	return Formatted{File: src.display, Path: file, Before: src.data, After: after, Mode: info.Mode().Perm()}, nil
 }
