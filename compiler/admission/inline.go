@@ -159,3 +159,28 @@ func scan(expression string, f func(i int)) {
 		}
 	}
 }
+
+// alias reports whether the expression is another variable.
+func alias(expression string) bool {
+	m := reference.FindString(expression)
+	return m != "" && m == expression
+}
+
+// replaceVariables returns the expression with each use of a variable replaced.
+func replaceVariables(expression string, by func(name string) string) string {
+	var b strings.Builder
+	last := 0
+	scan(expression, func(i int) {
+		if i < last || !strings.HasPrefix(expression[i:], "variables.") || i > 0 && strings.IndexByte(nameCharacters+".", expression[i-1]) >= 0 {
+			return
+		}
+		end := i + len("variables.")
+		for end < len(expression) && strings.IndexByte(nameCharacters, expression[end]) >= 0 {
+			end++
+		}
+		b.WriteString(expression[last:i])
+		b.WriteString(by(expression[i+len("variables.") : end]))
+		last = end
+	})
+	return b.String() + expression[last:]
+}

@@ -156,20 +156,18 @@ func (p *program) selected(policies []Policy) string {
 // facts defines the facts that are true of the pod, as far as anyone demands
 // them.
 func (p *program) facts(policies []Policy) {
-	values, presence := map[Source]bool{}, map[Source]bool{}
-	valuesOf, presenceOf := map[Source][]string{}, map[Source][]string{}
+	// The keys of each source of which a value or the presence is demanded.
+	values, presence := map[Source][]string{}, map[Source][]string{}
 	for _, policy := range policies {
 		for _, d := range policy.Selects.demands {
 			for _, f := range d.facts {
 				name, _, valued := strings.Cut(string(f), "=")
 				source, key, _ := strings.Cut(name, ":")
+				of := presence
 				if valued {
-					values[Source(source)] = true
-					valuesOf[Source(source)] = append(valuesOf[Source(source)], key)
-				} else {
-					presence[Source(source)] = true
-					presenceOf[Source(source)] = append(presenceOf[Source(source)], key)
+					of = values
 				}
+				of[Source(source)] = append(of[Source(source)], key)
 			}
 		}
 	}
@@ -177,13 +175,13 @@ func (p *program) facts(policies []Policy) {
 	var plain, more []string
 	for _, from := range sources {
 		switch {
-		case from.labels && values[from.source]:
-			more = append(more, fmt.Sprintf(`%s.transformList(k, v, k in %s, "%s:" + k + "=" + v)`, from.variable, keys(valuesOf[from.source]), from.source))
-		case values[from.source]:
+		case from.labels && len(values[from.source]) > 0:
+			more = append(more, fmt.Sprintf(`%s.transformList(k, v, k in %s, "%s:" + k + "=" + v)`, from.variable, keys(values[from.source]), from.source))
+		case len(values[from.source]) > 0:
 			plain = append(plain, fmt.Sprintf(`"%s=" + %s`, from.source, from.variable))
 		}
-		if presence[from.source] {
-			more = append(more, fmt.Sprintf(`%s.transformList(k, v, k in %s, "%s:" + k)`, from.variable, keys(presenceOf[from.source]), from.source))
+		if len(presence[from.source]) > 0 {
+			more = append(more, fmt.Sprintf(`%s.transformList(k, v, k in %s, "%s:" + k)`, from.variable, keys(presence[from.source]), from.source))
 		}
 	}
 	p.define("facts", "%s", strings.Join(append([]string{"[" + strings.Join(plain, ", ") + "]"}, more...), "\n+ "))

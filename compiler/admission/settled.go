@@ -30,12 +30,12 @@ func (p *program) costly(may string, add func()) {
 	p.unasked = false
 }
 
-// unsettledCondition leaves out, besides those of conditions, pods that the place policy has placed in this very
-// request, and that nothing was done to since which concerns it. At first no pod is
-// left out, but one that comes with the very mark that it would get, and with all
-// that it would get. Nothing is left out of DaemonSets: theirs are stored with
-// their marks. False where the condition cannot be said: it may not see the labels
-// of the namespace.
+// unsettledCondition leaves out, besides those of conditions, pods that the place
+// policy has placed in this very request, and that nothing was done to since which
+// concerns it. At first no pod is left out, but one that comes with the very mark
+// that it would get, and with all that it would get. Nothing is left out of
+// DaemonSets: theirs are stored with their marks. False where the condition cannot
+// be said: it may not see the labels of the namespace.
 func (s Set) unsettledCondition(p *program, content string) (admissionregistrationv1.MatchCondition, bool) {
 	prefix := cel.Quote(content + " ")
 	asked := append([]string{"variables.mark == " + prefix, "variables.mark != variables.marked"}, p.unsettled...)
@@ -129,29 +129,4 @@ func uses(expression, name string) bool {
 			(end == len(expression) || strings.IndexByte(nameCharacters, expression[end]) < 0)
 	})
 	return found
-}
-
-// alias reports whether the expression is another variable.
-func alias(expression string) bool {
-	m := reference.FindString(expression)
-	return m != "" && m == expression
-}
-
-// replaceVariables returns the expression with each use of a variable replaced.
-func replaceVariables(expression string, by func(name string) string) string {
-	var b strings.Builder
-	last := 0
-	scan(expression, func(i int) {
-		if i < last || !strings.HasPrefix(expression[i:], "variables.") || i > 0 && strings.IndexByte(nameCharacters+".", expression[i-1]) >= 0 {
-			return
-		}
-		end := i + len("variables.")
-		for end < len(expression) && strings.IndexByte(nameCharacters, expression[end]) >= 0 {
-			end++
-		}
-		b.WriteString(expression[last:i])
-		b.WriteString(by(expression[i+len("variables.") : end]))
-		last = end
-	})
-	return b.String() + expression[last:]
 }

@@ -3,7 +3,7 @@ package load
 import (
 	"fmt"
 
-	"cuelang.org/go/cue/errors"
+	cueerrors "cuelang.org/go/cue/errors"
 	"cuelang.org/go/cue/format"
 	"cuelang.org/go/cue/parser"
 
@@ -39,15 +39,5 @@ func stillCUE(formatted []byte, shown, language string) diag.Findings {
 	if err == nil {
 		return nil
 	}
-	return diag.Findings{inputError("input/format", shown, "cannot be formatted, since the formatter would lose a part of it (%s); write each comma behind what it follows, on the same line", problemOf(err))}
-}
-
-// problemOf is what a parser says first, without where.
-func problemOf(err error) string {
-	list := errors.Errors(err)
-	if len(list) == 0 {
-		return err.Error()
-	}
-	message, args := list[0].Msg()
-	return fmt.Sprintf(message, args...)
+	return diag.Findings{inputError("input/format", shown, "cannot be formatted, since the formatter would lose a part of it (%s); write each comma behind what it follows, on the same line", cueText(cueerrors.Errors(err)[0]))}
 }

@@ -106,6 +106,12 @@ func Of(pod metav1.Object) (Gang, bool) {
 	return Gang{}, false
 }
 
+// Gated reports whether somebody holds the pod back by a scheduling gate: no scheduler
+// looks at it.
+func Gated(pod *corev1.Pod) bool {
+	return pod.Spec.NodeName == "" && len(pod.Spec.SchedulingGates) > 0
+}
+
 // MinAvailable returns how many members pod says that its gang needs, or 0 where
 // it does not say so, or not as a whole number above 0.
 func MinAvailable(pod metav1.Object) int32 {

@@ -61,7 +61,7 @@ func memberOf(pod *corev1.Pod) *member {
 		name:    pod.Name,
 		node:    pod.Spec.NodeName,
 		running: pod.Status.Phase == corev1.PodRunning,
-		gated:   pod.Spec.NodeName == "" && len(pod.Spec.SchedulingGates) > 0,
+		gated:   gangkey.Gated(pod),
 		owner:   owner,
 	}
 	if pod.Spec.PreemptionPolicy != nil {

@@ -26,11 +26,9 @@ type workflow struct {
 	} `json:"jobs"`
 }
 
-// TestWorkflow holds of the workflow what can be held without running it: nobody can
-// change an action under it, the job that builds may write nothing, and what it
-// publishes is what is made, under the names by which it is installed.
-func TestWorkflow(t *testing.T) {
-	t.Parallel()
+// readWorkflow reads it.
+func readWorkflow(t *testing.T) workflow {
+	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, ".github", "workflows", "release.yaml"))
 	if err != nil {
 		t.Fatal(err)
@@ -39,6 +37,15 @@ func TestWorkflow(t *testing.T) {
 	if err := yaml.Unmarshal(text, &w); err != nil {
 		t.Fatal(err)
 	}
+	return w
+}
+
+// TestWorkflow holds of the workflow what can be held without running it: nobody can
+// change an action under it, the job that builds may write nothing, and what it
+// publishes is what is made, under the names by which it is installed.
+func TestWorkflow(t *testing.T) {
+	t.Parallel()
+	w := readWorkflow(t)
 	if w.Permissions == nil || len(w.Permissions) > 0 {
 		t.Errorf("jobs that say nothing may do %v", w.Permissions)
 	}
@@ -90,14 +97,7 @@ func TestWorkflow(t *testing.T) {
 // wrong with it.
 func TestWorkflowValidates(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(filepath.Join(root, ".github", "workflows", "release.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var w workflow
-	if err := yaml.Unmarshal(text, &w); err != nil {
-		t.Fatal(err)
-	}
+	w := readWorkflow(t)
 	script := ""
 	for _, s := range w.Jobs["build"].Steps {
 		if s.Name == "Validate krew's manifest" {

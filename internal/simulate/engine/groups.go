@@ -84,10 +84,13 @@ func ownHostnames(nodes []fwk.NodeInfo) bool {
 	seen := map[string]bool{}
 	for _, node := range nodes {
 		name, ok := node.Node().Labels[corev1.LabelHostname]
-		if ok && seen[name] {
+		if !ok {
+			continue
+		}
+		if seen[name] {
 			return false
 		}
-		seen[name] = seen[name] || ok
+		seen[name] = true
 	}
 	return true
 }

@@ -7,6 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-sched/kubectl-sched/schedulerbin/gangkey"
 )
 
 // byGang is the index of pods by the gang that they are members of.
@@ -50,7 +52,7 @@ func (m members) there() members { return slices.DeleteFunc(slices.Clone(m), isO
 // isOut reports whether a member counts for nothing: it is leaving, or somebody
 // holds it back by a scheduling gate.
 func isOut(pod *corev1.Pod) bool {
-	return pod.DeletionTimestamp != nil || pod.Spec.NodeName == "" && len(pod.Spec.SchedulingGates) > 0
+	return pod.DeletionTimestamp != nil || gangkey.Gated(pod)
 }
 
 // minCount returns how many members of the group must have a node.
