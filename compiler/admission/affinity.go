@@ -58,7 +58,7 @@ func (p *program) asked(s Set, side side, required bool, name string) bool {
 		}
 		when, term, home := c.When, asJSON(&c.Term), ""
 		if c.Own {
-			when = when.and("!"+DaemonSet, "variables.ownRows.size() > 0")
+			when = when.and(hasOwn)
 			term = map[string]any{}
 		} else if names := c.Term.Namespaces; len(names) == 1 && c.Term.NamespaceSelector == nil {
 			home = names[0]

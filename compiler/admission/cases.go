@@ -71,6 +71,9 @@ type entry struct {
 func (p *program) gathered(name string, entries []entry) string {
 	byCondition := map[string]map[string][]string{}
 	for _, e := range entries {
+		if len(e.elements) == 0 {
+			continue
+		}
 		if byCondition[e.when.If] == nil {
 			byCondition[e.when.If] = map[string][]string{}
 		}
@@ -84,12 +87,7 @@ func (p *program) gathered(name string, entries []entry) string {
 	}
 	var parts []string
 	for i, condition := range conditions {
-		groups := slices.Sorted(maps.Keys(byCondition[condition]))
-		rows := make([]row, len(groups))
-		for j, group := range groups {
-			rows[j] = row{cel.Quote(group), "[" + strings.Join(byCondition[condition][group], ", ") + "]"}
-		}
-		part := fmt.Sprintf("variables.groups.map(g, %s.orValue([])).flatten()", p.lookup(fmt.Sprintf("%sOf_%d", name, i), rows, "g"))
+		part := p.ofGroups(fmt.Sprintf("%sOf_%d", name, i), byCondition[condition])
 		if condition != cel.True {
 			// What the condition says is worked out only where it matters.
 			given := fmt.Sprintf("%sGiven_%d", name, i)
@@ -104,9 +102,109 @@ func (p *program) gathered(name string, entries []entry) string {
 	return "(" + strings.Join(parts, "\n+ ") + ")"
 }
 
+// ofGroups returns the list of what the groups in force add.
+func (p *program) ofGroups(name string, byGroup map[string][]string) string {
+	groups := slices.Sorted(maps.Keys(byGroup))
+	if p.cells != nil {
+		lists := make([]string, len(p.cells))
+		for i, c := range p.cells {
+			var elements []string
+			for _, group := range c.policies {
+				elements = append(elements, byGroup[group]...)
+			}
+			lists[i] = list(elements)
+		}
+		return p.byCell(name, lists, list(byGroup[groups[0]][:1])+".filter(e, false)")
+	}
+	var rows []row
+	for _, group := range groups {
+		rows = append(rows, row{cel.Quote(group), list(byGroup[group])})
+	}
+	return fmt.Sprintf("variables.groups.map(g, %s.orValue([])).flatten()", p.lookup(name, rows, "g"))
+}
+
+// list returns the literal of a list of literals.
+func list(elements []string) string { return "[" + strings.Join(elements, ", ") + "]" }
+
+// byCell returns the expression of the value of the pod's cell, and of the empty
+// one where there is none.
+func (p *program) byCell(name string, values []string, empty string) string {
+	var rows []row
+	for i, c := range p.cells {
+		if values[i] != "[]" && values[i] != empty {
+			rows = append(rows, row{cel.Quote(c.name), values[i]})
+		}
+	}
+	return fmt.Sprintf("%s.orValue(%s)", p.lookup(name, rows, "variables.cell"), empty)
+}
+
+// perCell returns for each cell the numbers for which cases hold, sorted: those of
+// each of several wishes. False where that depends on more than the cell.
+func (p *program) perCell(whens []When, numbers func(i int) []int) ([][]int, bool) {
+	if p.cells == nil || slices.ContainsFunc(whens, func(w When) bool { return w.depends() }) {
+		return nil, false
+	}
+	out := make([][]int, len(p.cells))
+	for n, c := range p.cells {
+		for i, when := range whens {
+			if slices.ContainsFunc(when, func(of Case) bool { return slices.Contains(c.policies, p.group[of.Policy]) }) {
+				out[n] = append(out[n], numbers(i)...)
+			}
+		}
+		slices.Sort(out[n])
+		out[n] = slices.Compact(out[n])
+	}
+	return out, true
+}
+
+// depends reports whether any of the cases asks for more than that its policy is in
+// force.
+func (w When) depends() bool {
+	return slices.ContainsFunc(w, func(c Case) bool { return c.If != cel.True })
+}
+
+// defineNumbers defines lists of numbers, one for each cell.
+func (p *program) defineNumbers(name string, perCell [][]int) {
+	values := make([]string, len(perCell))
+	for i, list := range perCell {
+		values[i] = numbers(list)
+	}
+	p.define(name, "%s", p.byCell(name+"Of", values, none))
+}
+
+// defineObjects defines JSON objects, one for each cell, of the type dyn; no object
+// is an empty one. False where they are too large for one expression.
+func (p *program) defineObjects(name string, perCell []map[string]any) bool {
+	all := []any{map[string]any{}}
+	texts := map[string]int{"{}": 0}
+	values := make([]string, len(perCell))
+	size := 0
+	for i, object := range perCell {
+		text, _ := literal(object)
+		n, ok := texts[text]
+		if !ok {
+			n = len(all)
+			texts[text] = n
+			all = append(all, object)
+			size += len(text)
+		}
+		values[i] = strconv.Itoa(n)
+	}
+	if size > maxExpression {
+		return false
+	}
+	p.constants(name+"Values", all)
+	p.define(name, "variables.%sValues[%s]", name, p.byCell(name+"Of", values, "0"))
+	return true
+}
+
 // chosen defines the list of the numbers for which cases hold, sorted: those of
 // each of several wishes.
 func (p *program) chosen(name string, whens []When, numbers func(i int) []int) {
+	if perCell, ok := p.perCell(whens, numbers); ok {
+		p.defineNumbers(name, perCell)
+		return
+	}
 	var entries []entry
 	for i, when := range whens {
 		for _, c := range when {
@@ -133,6 +231,9 @@ type row struct{ key, value string }
 // maxInline keeps expressions legible: a longer table is a variable of its own,
 // while several places use it.
 const maxInline = 1_000
+
+// noRow is what a table without rows comes to.
+const noRow = "optional.none()"
 
 // lookup returns the expression that looks a key up in a constant table: an
 // optional. A long table is put into as many variables as it takes.
@@ -162,7 +263,7 @@ func (p *program) lookup(name string, rows []row, key string) string {
 		flush()
 	}
 	if len(chunks) == 0 {
-		return "optional.none()"
+		return noRow
 	}
 	out := chunks[0]
 	for _, c := range chunks[1:] {

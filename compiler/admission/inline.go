@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -23,7 +24,7 @@ const nameCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_012
 // variables and the expressions, and returns the variables that are left. What is
 // worked out stays a variable where it would be worked out again for each element;
 // a constant is none the dearer for it, and a short one goes to all its places. So
-// does what is another variable by another name.
+// does what is another variable by another name, or an element of one.
 func inline(variables []admissionregistrationv1.Variable, expressions ...*string) []admissionregistrationv1.Variable {
 	variables = slices.Clone(variables)
 	for i := 0; i < len(variables); {
@@ -160,11 +161,11 @@ func scan(expression string, f func(i int)) {
 	}
 }
 
-// alias reports whether the expression is another variable.
-func alias(expression string) bool {
-	m := reference.FindString(expression)
-	return m != "" && m == expression
-}
+// alias reports whether the expression is another variable, or an element of one at
+// a fixed place.
+func alias(expression string) bool { return aliased.MatchString(expression) }
+
+var aliased = regexp.MustCompile(`^variables\.[a-zA-Z_0-9]+(\[[0-9]+\])?$`)
 
 // replaceVariables returns the expression with each use of a variable replaced.
 func replaceVariables(expression string, by func(name string) string) string {

@@ -103,6 +103,15 @@ func lines(elements []string) string {
 	return "[\n  " + strings.Join(elements, ",\n  ") + "\n]"
 }
 
+// numberRows returns the literal of a list of lists of numbers.
+func numberRows(rows [][]int) string {
+	out := make([]string, len(rows))
+	for i, row := range rows {
+		out[i] = numbers(row)
+	}
+	return list(out)
+}
+
 // numbers returns the literal of a list of numbers.
 func numbers(list []int) string {
 	out := make([]string, len(list))

@@ -82,13 +82,16 @@ func (p *program) whole(name, field, at string, own []string, plain, value, aske
 	has := specField(own)
 	p.define(name+"Case", `!(%[1]s) ? "merge" : !%[2]s.hasValue() ? (%[3]s ? "new" : "as it is") : dyn(%[2]s.value()) == dyn(%[4]s) ? "as it is" : "merge"`, plain, has, asked, value)
 	is := func(what string) string { return fmt.Sprintf("variables.%sCase == %q", name, what) }
-	p.changes(field, is("new"))
-	p.parents(is("new"), own[:len(own)-1]...)
-	p.patch(operation(is("new"), "add", under(at), value))
-	before := len(p.operations)
-	p.while = is("merge")
-	p.costly(p.while, otherwise)
-	p.while = ""
+	var before int
+	p.costly(fmt.Sprintf("variables.%sCase != %q", name, "as it is"), func() {
+		p.changes(field, is("new"))
+		p.parents(is("new"), own[:len(own)-1]...)
+		p.patch(operation(is("new"), "add", under(at), value))
+		before = len(p.operations)
+		p.while = is("merge")
+		otherwise()
+		p.while = ""
+	})
 	if merging := p.operations[before:]; len(merging) > 0 {
 		p.operations = append(p.operations[:before:before], "("+is("merge")+" ? "+strings.Join(merging, "\n+ ")+" : [])")
 	}
@@ -124,7 +127,7 @@ func (s Set) mutation(p *program, content string) string {
 	ops = append(ops,
 		operation(`variables.mark != variables.marked`, "add", cel.Quote(pointer("metadata", "annotations", Annotation(s.Name))), "variables.marked"))
 	return s.answer(content) + fmt.Sprintf(`variables.mark != "" && !variables.mark.startsWith(%s) ? []
-: variables.policies.size() == 0 ? %s
+: variables.policyNames == "" ? %s
 : %s`,
 		cel.Quote(content+" "),
 		// A mark of this content on a pod that no policy selects is not ours.

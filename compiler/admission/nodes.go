@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -95,24 +96,76 @@ func (p *program) nodeLabels(s Set) {
 
 // nodeAffinity adds to the node affinity, of which a pod mostly has none.
 func (p *program) nodeAffinity(s Set) {
+	if (s.Required.Table == nil || len(s.Required.Table.Expressions) == 0) && len(s.Preferred) == 0 {
+		return
+	}
 	p.requiredAsked(s)
 	p.preferredAsked(s)
 	merge := func() {
 		p.required(s)
 		p.preferred(s)
 	}
+	if t := s.Required.Table; t != nil && singles(t) < len(t.Expressions) {
+		// Which of several alternatives is needed depends on the others.
+		p.chosen("requiredChoices", s.Required.When[singles(t):], itself)
+		may := []string{"variables.requiredAsked.size() > 0", "variables.requiredChoices.size() > 0"}
+		if len(s.Preferred) > 0 {
+			may = append(may, "variables.preferredAsked.size() > 0")
+		}
+		p.costly("("+cel.Or(may...)+")", merge)
+		return
+	}
+	asked, ok := p.nodeAffinityOfCells(s)
+	if !ok {
+		asked = p.nodeAffinityAsked(s)
+	}
+	plain := "variables.spec.?nodeSelector.orValue({}).size() == 0"
+	if len(s.NodeLabels) > 0 {
+		plain += " && variables.nodeLabelsAdded.size() == 0"
+	}
+	p.whole("nodeAffinity", "affinity", "/affinity/nodeAffinity", []string{"affinity", "nodeAffinity"}, plain, "variables.nodeAffinityAsked", asked, merge)
+}
+
+// nodeAffinityOfCells defines the node affinity that a pod without any gets, where
+// its cell says it all, and returns the condition that there is some.
+func (p *program) nodeAffinityOfCells(s Set) (asked string, ok bool) {
+	var required [][]int
+	if t := s.Required.Table; t != nil && len(t.Expressions) > 0 {
+		if required, ok = s.requiredPerCell(p); !ok {
+			return "", false
+		}
+	}
+	preferred, ok := s.preferredPerCell(p)
+	if !ok {
+		return "", false
+	}
+	values := make([]map[string]any, len(p.cells))
+	for n := range p.cells {
+		value := map[string]any{}
+		if required != nil && len(required[n]) > 0 {
+			var all []nodeexpr.Requirement
+			for _, i := range required[n] {
+				all = append(all, s.Required.Table.Requirements[i])
+			}
+			value["requiredDuringSchedulingIgnoredDuringExecution"] = map[string]any{"nodeSelectorTerms": []any{asTerm(all)}}
+		}
+		var terms []any
+		for _, w := range heaviestFirst(preferred[n]) {
+			terms = append(terms, map[string]any{"weight": int64(w.weight), "preference": asTerm(nodeexpr.Requirements(s.Preferred[w.term].Term))})
+		}
+		if len(terms) > 0 {
+			value["preferredDuringSchedulingIgnoredDuringExecution"] = terms
+		}
+		values[n] = value
+	}
+	return "variables.nodeAffinityAsked.size() > 0", p.defineObjects("nodeAffinityAsked", values)
+}
+
+// nodeAffinityAsked defines the same where it takes more than the cell, and returns
+// the condition.
+func (p *program) nodeAffinityAsked(s Set) string {
 	var fields, asked []string
 	if t := s.Required.Table; t != nil && len(t.Expressions) > 0 {
-		if singles(t) < len(t.Expressions) {
-			// Which of several alternatives is needed depends on the others.
-			p.chosen("requiredChoices", s.Required.When[singles(t):], itself)
-			may := []string{"variables.requiredAsked.size() > 0", "variables.requiredChoices.size() > 0"}
-			if len(s.Preferred) > 0 {
-				may = append(may, "variables.preferredAsked.size() > 0")
-			}
-			p.costly("("+cel.Or(may...)+")", merge)
-			return
-		}
 		api, labels := make([]any, len(t.Requirements)), "variables.requiredMinimal"
 		var ofFields []int
 		for i, r := range t.Requirements {
@@ -134,15 +187,8 @@ func (p *program) nodeAffinity(s Set) {
 		asked = append(asked, "variables.preferredAsked.size() > 0")
 		fields = append(fields, `?"preferredDuringSchedulingIgnoredDuringExecution": optional.ofNonZeroValue(dyn(`+s.preferredTerms("variables.preferredAsked")+`))`)
 	}
-	if len(fields) == 0 {
-		return
-	}
 	p.define("nodeAffinityAsked", "{\n  %s\n}", strings.Join(fields, ",\n  "))
-	plain := "variables.spec.?nodeSelector.orValue({}).size() == 0"
-	if len(s.NodeLabels) > 0 {
-		plain += " && variables.nodeLabelsAdded.size() == 0"
-	}
-	p.whole("nodeAffinity", "affinity", "/affinity/nodeAffinity", []string{"affinity", "nodeAffinity"}, plain, "variables.nodeAffinityAsked", cel.Or(asked...), merge)
+	return cel.Or(asked...)
 }
 
 // requiredAsked defines the requirements that are asked for: by expressions of
@@ -163,6 +209,10 @@ func (p *program) requiredAsked(s Set) {
 	}
 	p.define("requirements", "%s", lines(rows))
 	p.chosen("requiredAsked", s.Required.When[:singles(t)], func(i int) []int { return t.Expressions[i].Alternatives[0] })
+	if minimal, ok := s.requiredPerCell(p); ok {
+		p.defineNumbers("requiredMinimal", minimal)
+		return
+	}
 	if !slices.ContainsFunc(impliedBy, func(by []int) bool { return len(by) > 0 }) {
 		p.define("requiredMinimal", "variables.requiredAsked")
 		return
@@ -172,6 +222,19 @@ func (p *program) requiredAsked(s Set) {
 		by[i] = numbers(impliedBy[i])
 	}
 	p.define("requiredMinimal", `variables.requiredAsked.filter(i, !%s[i].exists(j, j in variables.requiredAsked))`, "["+strings.Join(by, ", ")+"]")
+}
+
+// requiredPerCell returns the requirements of each cell that no other one says;
+// false where they depend on more than the cell.
+func (s Set) requiredPerCell(p *program) ([][]int, bool) {
+	t := s.Required.Table
+	asked, ok := p.perCell(s.Required.When[:singles(t)], func(i int) []int { return t.Expressions[i].Alternatives[0] })
+	for n, all := range asked {
+		asked[n] = slices.DeleteFunc(slices.Clone(all), func(i int) bool {
+			return slices.ContainsFunc(all, func(j int) bool { return j != i && slices.Contains(t.Implied[j], i) })
+		})
+	}
+	return asked, ok
 }
 
 // singles is how many of the table's expressions have one alternative; they come
@@ -280,7 +343,8 @@ func (p *program) choice(step int, alternatives [][]int) {
 	p.define(fmt.Sprintf("required_%d", step+1), "%s", cel.If(fmt.Sprintf("%d in variables.requiredChoices", step), after, before))
 }
 
-// preferredAsked defines the preferred terms that are asked for.
+// preferredAsked defines the preferred terms that are asked for. An element of the
+// lists is the number of a term and its weight.
 func (p *program) preferredAsked(s Set) {
 	if len(s.Preferred) == 0 {
 		return
@@ -299,12 +363,55 @@ func (p *program) preferredAsked(s Set) {
 		terms = append(terms, "["+strings.Join(rs, ", ")+"]")
 		api = append(api, asTerm(nodeexpr.Requirements(t.Term)))
 	}
-	// An element of the lists is the number of a term and its weight.
-	p.define("preferredWishes", "%s", p.gathered("preferred", weights))
 	p.define("preferences", "%s", lines(terms))
 	p.constants("apiPreferences", api)
+	if perCell, ok := s.preferredPerCell(p); ok {
+		values := make([]string, len(perCell))
+		for n, list := range perCell {
+			rows := make([][]int, len(list))
+			for i, w := range list {
+				rows[i] = []int{w.term, w.weight}
+			}
+			values[n] = numberRows(rows)
+		}
+		p.define("preferredAsked", "%s", p.byCell("preferredOf", values, "[[0, 0]].filter(w, false)"))
+		return
+	}
+	p.define("preferredWishes", "%s", p.gathered("preferred", weights))
 	p.define("preferredAsked", `variables.preferredWishes.size() < 2 ? variables.preferredWishes
   : variables.preferredWishes.map(w, w[0]).distinct().sort().map(i, [i, [100, variables.preferredWishes.filter(w, w[0] == i).map(w, w[1]).sum()].min()])`)
+}
+
+// weighted is the number of a preferred term and the weight that it gets.
+type weighted struct{ term, weight int }
+
+// preferredPerCell returns the preferred terms of each cell, by their numbers; false
+// where they depend on more than the cell.
+func (s Set) preferredPerCell(p *program) ([][]weighted, bool) {
+	out := make([][]weighted, len(p.cells))
+	for i, t := range s.Preferred {
+		for _, w := range t.Weights {
+			if (When{w.When}).depends() {
+				return nil, false
+			}
+			for n, c := range p.cells {
+				if !slices.Contains(c.policies, p.group[w.When.Policy]) {
+					continue
+				}
+				if last := len(out[n]) - 1; last < 0 || out[n][last].term != i {
+					out[n] = append(out[n], weighted{term: i})
+				}
+				of := &out[n][len(out[n])-1]
+				of.weight = min(100, of.weight+int(w.Weight))
+			}
+		}
+	}
+	return out, p.cells != nil
+}
+
+// heaviestFirst returns the terms in the order in which a pod gets them.
+func heaviestFirst(list []weighted) []weighted {
+	return slices.SortedStableFunc(slices.Values(list), func(a, b weighted) int { return cmp.Compare(b.weight, a.weight) })
 }
 
 // preferredTerms returns the expression of the terms that the list holds, as the
@@ -327,7 +434,7 @@ func (p *program) preferred(s Set) {
 	p.weighted("preferred", "affinity", "nodeAffinity")
 }
 
-// tolerations adds tolerations. In the variables one is a list: key, operator,
+// tolerations adds tolerations. In the variables one of ours is a list: key, operator,
 // value, effect, seconds.
 func (p *program) tolerations(s Set) {
 	if len(s.Tolerations) == 0 {
@@ -356,22 +463,33 @@ func (p *program) tolerations(s Set) {
 	}
 	p.define("tolerations", "%s", lines(rows))
 	p.constants("apiTolerations", api)
-	p.chosen("tolerationsAsked", whens, itself)
-	p.define("tolerationsOwn", `variables.spec.?tolerations.orValue([]).map(t, [
-    string(t.?key.orValue("")), string(t.?operator.orValue("Equal")), string(t.?value.orValue("")), string(t.?effect.orValue("")),
-    has(t.tolerationSeconds) ? string(t.tolerationSeconds) : ""
-  ])`)
+	uncovered := fmt.Sprintf("!%s[i].exists(j, j in variables.tolerationsAsked)\n    && ", list(covered))
+	if perCell, ok := p.perCell(whens, itself); ok {
+		for n, all := range perCell {
+			perCell[n] = slices.DeleteFunc(slices.Clone(all), func(i int) bool {
+				return slices.ContainsFunc(coveredBy[i], func(j int) bool { return slices.Contains(all, j) })
+			})
+		}
+		p.defineNumbers("tolerationsAsked", perCell)
+		uncovered = ""
+	} else {
+		p.chosen("tolerationsAsked", whens, itself)
+	}
+	p.define("tolerationsOwn", "variables.spec.?tolerations.orValue([])")
+	// The keys come first: nearly all own ones differ in them.
 	p.define("tolerationsAdded", `variables.tolerationsAsked.filter(i,
-    !%s[i].exists(j, j in variables.tolerationsAsked)
-    && !variables.tolerationsOwn.exists(o, o[4] == variables.tolerations[i][4]
-      && (o[3] == "" || o[3] == variables.tolerations[i][3])
-      && (o[1] == "Exists" ? o[0] == "" || o[0] == variables.tolerations[i][0] : o.slice(0, 3) == variables.tolerations[i].slice(0, 3))))`, "["+strings.Join(covered, ", ")+"]")
+    %s!variables.tolerationsOwn.exists(o,
+      (o.?key.orValue("") == variables.tolerations[i][0] || o.?key.orValue("") == "" && o.?operator.orValue("Equal") == "Exists")
+      && (o.?operator.orValue("Equal") == "Exists" || [o.?operator.orValue("Equal"), o.?value.orValue("")] == variables.tolerations[i].slice(1, 3))
+      && o.?effect.orValue("") in ["", variables.tolerations[i][3]]
+      && (has(o.tolerationSeconds) ? string(o.tolerationSeconds) : "") == variables.tolerations[i][4]))`, uncovered)
 	// What the API server tolerates by itself, for 300 seconds, gives way: it adds
 	// nothing where the template says how long.
-	p.define("tolerationsDropped", `variables.tolerationsAdded.size() == 0 ? [0].filter(i, false) : variables.tolerationsOwn.transformList(i, o,
-    o[0] in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] && o[1] == "Exists" && o[3] == "NoExecute" && o[4] == "300"
-      && variables.tolerationsAdded.exists(t, variables.tolerations[t][0] in ["", o[0]] && variables.tolerations[t][3] in ["", "NoExecute"]),
-    i)`)
+	p.define("tolerationsDropped", `variables.tolerationsAdded.exists(t, variables.tolerations[t][0] in ["", "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"]) ? variables.tolerationsOwn.transformList(i, o,
+    o.?key.orValue("") in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] && o.?operator.orValue("Equal") == "Exists" && o.?effect.orValue("") == "NoExecute"
+      && has(o.tolerationSeconds) && int(o.tolerationSeconds) == 300
+      && variables.tolerationsAdded.exists(t, variables.tolerations[t][0] in ["", string(o.?key.orValue(""))] && variables.tolerations[t][3] in ["", "NoExecute"]),
+    i) : [0].filter(i, false)`)
 	p.changes("tolerations", "variables.tolerationsAdded.size() > 0")
 	ops := []string{operation("!has(variables.spec.tolerations)", "add", under("/tolerations"), emptyList)}
 	ops = append(ops, fmt.Sprintf(`variables.tolerationsDropped.sortBy(i, -i).map(i, JSONPatch{op: "remove", path: %s + string(i)})`, under("/tolerations/")))

@@ -32,7 +32,7 @@ type Objects struct {
 func (s Set) Objects() Objects {
 	p := s.compile()
 	content := s.content(p)
-	p.define("marked", `%s + variables.policies.join(",")`, cel.Quote(content+" "))
+	p.define("marked", "%s + variables.policyNames", cel.Quote(content+" "))
 	out := Objects{Content: content}
 	out.place(s, p)
 	out.unmark(s)
@@ -192,8 +192,8 @@ func (o *Objects) audit(s Set, p *program) {
 			}},
 			// An empty value leaves the annotation out.
 			AuditAnnotations: []admissionregistrationv1.AuditAnnotation{
-				{Key: AuditPolicies, ValueExpression: `variables.placed ? variables.mark.substring(variables.mark.indexOf(" ") + 1) : variables.policies.join(",")`},
-				{Key: AuditContent, ValueExpression: fmt.Sprintf(`variables.placed || variables.policies.size() > 0 ? %s : ""`, cel.Quote(o.Content))},
+				{Key: AuditPolicies, ValueExpression: `variables.placed ? variables.mark.substring(variables.mark.indexOf(" ") + 1) : variables.policyNames`},
+				{Key: AuditContent, ValueExpression: fmt.Sprintf(`variables.placed || variables.policyNames != "" ? %s : ""`, cel.Quote(o.Content))},
 				{Key: AuditPending, ValueExpression: `variables.pending.join(",")`},
 			},
 		},
@@ -201,7 +201,7 @@ func (o *Objects) audit(s Set, p *program) {
 	// A mark is never the user's own, because those are taken away; without the
 	// policy that does so, it is only trusted to say what it says.
 	placed := admissionregistrationv1.Variable{Name: "placed", Expression: fmt.Sprintf(`variables.mark.startsWith(%s)`, cel.Quote(o.Content+" "))}
-	pending := admissionregistrationv1.Variable{Name: "pending", Expression: `variables.placed || variables.policies.size() == 0 ? [""].filter(c, false) : variables.changes`}
+	pending := admissionregistrationv1.Variable{Name: "pending", Expression: `variables.placed || variables.policyNames == "" ? [""].filter(c, false) : variables.changes`}
 	used := []string{placed.Expression, pending.Expression}
 	validation := &o.Audit.Spec.Validations[0]
 	expressions := []*string{&validation.Expression, &validation.MessageExpression}

@@ -90,22 +90,34 @@ func (p *program) own(s Set) {
 		}
 	}
 	p.define("kindLabels", "{\n  %s\n}[?variables.groupKind].orValue([])", strings.Join(append([]string{`"": [""]`}, labels...), ",\n  "))
-	p.define("ownRows", `%s.orValue(
-  variables.kindLabels.size() > 0 && variables.kindLabels.all(k, k in variables.labels)
-  ? variables.kindLabels.map(k, [k, "=", string(variables.labels[k])])
-  : variables.labels.transformList(k, v, !(k in %s), [string(k), "=", string(v)]))`, selectors, texts(Volatile()))
+	// The labels of the pod by which its controller, or else nothing but what lasts,
+	// tells them.
+	p.define("ownLabels", `variables.kindLabels.size() > 0 && variables.kindLabels.all(k, k in variables.labels)
+  ? variables.kindLabels.transformMapEntry(i, k, {k: string(variables.labels[k])})
+  : variables.labels.transformMapEntry(k, v, !(k in %s), {string(k): string(v)})`, texts(Volatile()))
+	ofKind := "{\n  " + strings.Join(append([]string{`"": [""]`}, keys...), ",\n  ") + "\n}[?variables.groupKind].orValue([])"
+	if selectors == noRow {
+		p.define("ownSelector", `{?"matchLabels": optional.ofNonZeroValue(dyn(variables.ownLabels))}`)
+		p.define("ownMatchKeys", "%s.filter(k, !(k in variables.ownLabels))", ofKind)
+		return
+	}
+	p.define("ownRows", `%s.orValue(variables.ownLabels.transformList(k, v, [k, "=", v]))`, selectors)
 	p.define("ownSelector", `{
     ?"matchLabels": optional.ofNonZeroValue(dyn(variables.ownRows.filter(r, r[1] == "=").transformMapEntry(i, r, {r[0]: r[2]}))),
     ?"matchExpressions": optional.ofNonZeroValue(dyn(variables.ownRows.filter(r, r[1] != "=").map(r, {
       "key": dyn(r[0]), "operator": dyn(r[1]), ?"values": optional.ofNonZeroValue(dyn(r.slice(2, r.size())))
     })))
   }`)
-	p.define("ownMatchKeys", "{\n  %s\n}[?variables.groupKind].orValue([]).filter(k, !variables.ownRows.exists(r, r[0] == k))", strings.Join(append([]string{`"": [""]`}, keys...), ",\n  "))
+	p.define("ownMatchKeys", "%s.filter(k, !variables.ownRows.exists(r, r[0] == k))", ofKind)
 }
 
+// hasOwn is the condition that the pod's workload has pods of its own that can be
+// told from others.
+const hasOwn = "!" + DaemonSet + " && variables.ownSelector.size() > 0"
+
 // domains defines the least numbers of domains that were found when the set was
-// compiled, by topology key, and returns the expression for the key of w.
-func (p *program) domains(s Set) string {
+// compiled, by topology key, and returns the expression for a key.
+func (p *program) domains(s Set, key string) string {
 	if !slices.ContainsFunc(s.Known, func(k Known) bool { return len(k.Domains) > 0 }) {
 		return "2"
 	}
@@ -120,7 +132,7 @@ func (p *program) domains(s Set) string {
 		text, _ := literal(values)
 		return text, true
 	}))
-	return "variables.domains[?w.key].orValue(2)"
+	return "variables.domains[?" + key + "].orValue(2)"
 }
 
 // table defines a constant table by workload, and returns the expression that

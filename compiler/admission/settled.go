@@ -47,8 +47,39 @@ func (s Set) unsettledCondition(p *program, content string) (admissionregistrati
 	}, ok && len(text) <= maxExpression
 }
 
-// anyOf returns the condition that one of them holds, with all variables in it, for
-// where there are none; false where they need what a match condition cannot see. A
+// ofPods is what variables are for pods, as which DaemonSets do not count here.
+var ofPods = map[string]string{
+	"daemonSet":    "false",
+	"pod":          "object",
+	"spec":         "object.spec",
+	"podNamespace": "request.namespace",
+}
+
+// given puts what variables are known to be in their places, among the other
+// variables and the expressions, and returns the variables that are left.
+func given(known map[string]string, variables []admissionregistrationv1.Variable, expressions ...*string) []admissionregistrationv1.Variable {
+	put := func(text string) string {
+		return replaceVariables(text, func(name string) string {
+			if is, ok := known[name]; ok {
+				return is
+			}
+			return "variables." + name
+		})
+	}
+	var out []admissionregistrationv1.Variable
+	for _, v := range variables {
+		if _, ok := known[v.Name]; !ok {
+			out = append(out, admissionregistrationv1.Variable{Name: v.Name, Expression: put(v.Expression)})
+		}
+	}
+	for _, e := range expressions {
+		*e = put(*e)
+	}
+	return out
+}
+
+// anyOf returns the condition that one of them holds for a pod, with all variables in
+// it, for where there are none; false where they need what a match condition cannot see. A
 // variable is worked out once, whether or not it comes to matter: before the
 // conditions that need it, or with the only one that does.
 func (p *program) anyOf(conditions []string) (string, bool) {
@@ -57,7 +88,7 @@ func (p *program) anyOf(conditions []string) (string, bool) {
 	for i := range list {
 		expressions[i] = &list[i]
 	}
-	needed := inline(p.needed(conditions...), expressions...)
+	needed := inline(given(ofPods, p.needed(conditions...), expressions...), expressions...)
 	texts := map[string]string{}
 	var bound []admissionregistrationv1.Variable
 	for _, v := range needed {

@@ -84,6 +84,9 @@ func (p *program) patchSpreads() {
 // spreadWishes defines the constraints that policies ask for, joined with each
 // other.
 func (p *program) spreadWishes(s Set) {
+	if p.spreadsOfCells(s) {
+		return
+	}
 	var keys, strengths, skews, domainsWanted, owns, selectors, plains []string
 	var whens []When
 	for _, w := range s.Spreads {
@@ -94,7 +97,7 @@ func (p *program) spreadWishes(s Set) {
 		owns, plains = append(owns, strconv.FormatBool(w.Subject.Own)), append(plains, strconv.FormatBool(w.Plain))
 		when, selector := w.When, "dyn({})"
 		if w.Subject.Own {
-			when = when.and("!"+DaemonSet, "variables.ownRows.size() > 0")
+			when = when.and(hasOwn)
 		} else {
 			text, _ := literal(asJSON(w.Subject.Selector))
 			selector = "dyn(" + text + ")"
@@ -126,7 +129,7 @@ func (p *program) spreadWishes(s Set) {
       "key": dyn(g[0].key), "selector": dyn(g[0].selector), "matchKeys": dyn(g[0].matchKeys),
       "require": dyn(g.exists(o, o.require)), "maxSkew": dyn(g.map(o, int(o.maxSkew)).min()), "minDomains": dyn(g.map(o, int(o.minDomains)).max())%s
     }).sortBy(w, w.key + (w.require ? " 1" : " 2"))`, plainJoined)
-	added, least := `?"matchLabelKeys": optional.ofNonZeroValue(dyn(w.matchKeys)), "nodeTaintsPolicy": dyn("Honor"),`, "optional.of(dyn("+p.domains(s)+"))"
+	added, least := `?"matchLabelKeys": optional.ofNonZeroValue(dyn(w.matchKeys)), "nodeTaintsPolicy": dyn("Honor"),`, "optional.of(dyn("+p.domains(s, "w.key")+"))"
 	if plainRow != "" {
 		added = `?"matchLabelKeys": optional.ofNonZeroValue(w.plain ? dyn([]) : dyn(w.matchKeys)), ?"nodeTaintsPolicy": w.plain ? optional.none() : optional.of(dyn("Honor")),`
 		least = "w.plain ? optional.none() : " + least

@@ -45,6 +45,9 @@ type program struct {
 	while string
 	// group is the group that each policy is in, by name; see groups.
 	group map[string]string
+	// cells are the pod's possible cells, whose policies stand for their groups; nil
+	// where they are too many.
+	cells []cell
 }
 
 type variable struct{ name, text string }
@@ -111,12 +114,16 @@ func (p *program) workload(s Set) {
 		}
 	}
 	slices.Sort(cronJobs)
+	ofCronJob := ""
+	if len(cronJobs) > 0 {
+		ofCronJob = `
+: variables.cronJob.size() > 0 ? ["batch", "CronJob", string(variables.cronJob[0])]`
+	}
 	p.define("cronJob", `variables.owner.exists(o, o.kind == "Job" && o.name.matches("-[0-9]+$"))
   ? variables.owner.map(o, o.name.substring(0, o.name.lastIndexOf("-"))).filter(n, variables.podNamespace + "/" + n in %s)
   : []`, texts(slices.Compact(cronJobs)))
-	p.define("workload", `variables.daemonSet ? ["apps", "DaemonSet", string(object.metadata.name)]
-: variables.owner.size() == 0 ? ["", "Pod", string(object.metadata.?name.orValue(""))]
-: variables.cronJob.size() > 0 ? ["batch", "CronJob", string(variables.cronJob[0])]
+	p.define("workload", "%s", `variables.daemonSet ? ["apps", "DaemonSet", string(object.metadata.name)]
+: variables.owner.size() == 0 ? ["", "Pod", string(object.metadata.?name.orValue(""))]`+ofCronJob+`
 : variables.owner[0].kind == "ReplicaSet" && variables.hash != "" && variables.owner[0].name.endsWith("-" + variables.hash)
   ? [
       "rollouts-pod-template-hash" in variables.labels ? "argoproj.io" : "apps",
@@ -141,23 +148,46 @@ func (p *program) policies(s Set) {
 	}
 	groups, members := s.groups()
 	p.group = map[string]string{}
-	several := false
-	var names []row
 	for _, g := range groups {
 		for _, name := range members[g.Name] {
 			p.group[name] = g.Name
 		}
+	}
+	if expression, cells, ok := cellsOf(groups); ok {
+		p.cells = cells
+		p.define("cell", "%s", expression)
+		p.policiesOfCells(members)
+		return
+	}
+	p.groupsInForce(groups)
+	var names []row
+	for _, g := range groups {
 		if list := members[g.Name]; len(list) > 1 {
-			several = true
 			names = append(names, row{cel.Quote(g.Name), texts(list)})
 		}
 	}
-	p.groupsInForce(groups)
-	if !several {
+	if len(names) == 0 {
 		p.define("policies", "variables.groups")
-		return
+	} else {
+		p.define("policies", `variables.groups.map(g, %s.orValue([g])).flatten().sort()`, p.lookup("members", names, "g"))
 	}
-	p.define("policies", `variables.groups.map(g, %s.orValue([g])).flatten().sort()`, p.lookup("members", names, "g"))
+	p.define("policyNames", `variables.policies.join(",")`)
+}
+
+// policiesOfCells defines which policies are in force where there are cells, by the
+// names of the policies of each group.
+func (p *program) policiesOfCells(members map[string][]string) {
+	lists, joined := make([]string, len(p.cells)), make([]string, len(p.cells))
+	for i, c := range p.cells {
+		var names []string
+		for _, group := range c.policies {
+			names = append(names, members[group]...)
+		}
+		slices.Sort(names)
+		lists[i], joined[i] = texts(names), cel.Quote(strings.Join(names, ","))
+	}
+	p.define("policies", "%s", p.byCell("policiesOf", lists, `[""].filter(n, false)`))
+	p.define("policyNames", "%s", p.byCell("policyNamesOf", joined, `""`))
 }
 
 // groups returns the policies, of those that select the same pods the first alone,
