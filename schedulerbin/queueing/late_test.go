@@ -3,6 +3,7 @@ package queueing_test
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -79,9 +80,17 @@ func TestLateMembers(t *testing.T) {
 func drain(t *testing.T, s *spy) (entities []string) {
 	t.Helper()
 	for len(s.PodsInActiveQ()) > 0 {
-		entity, err := s.Pop(klog.Background())
-		if err != nil {
-			t.Fatal(err)
+		given := make(chan framework.QueuedEntityInfo, 1)
+		go func() {
+			if entity, err := s.Pop(klog.Background()); err == nil {
+				given <- entity
+			}
+		}()
+		var entity framework.QueuedEntityInfo
+		select {
+		case entity = <-given:
+		case <-time.After(10 * time.Second):
+			t.Fatalf("the queue gives nothing more, and has %d pods", len(s.PodsInActiveQ()))
 		}
 		says := entity.GetName()
 		if _, isGroup := entity.(*framework.QueuedPodGroupInfo); isGroup {

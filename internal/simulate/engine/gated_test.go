@@ -38,7 +38,10 @@ func TestGatedMembers(t *testing.T) {
 		"one that is needed":  {3, nil, []turn{{put: []string{"a", "b", "c"}, gated: []string{"c"}}, {put: []string{"c"}, placed: []string{"a", "b", "c"}}}},
 		"all, opened one by one": {3, nil, []turn{
 			{put: []string{"a", "b", "c", "d"}, gated: []string{"a", "b", "c", "d"}},
-			{put: []string{"a"}}, {put: []string{"b"}}, {put: []string{"c"}, placed: []string{"a", "b", "c"}}, {put: []string{"d"}, placed: []string{"d"}},
+			{put: []string{"a"}},
+			{put: []string{"b"}},
+			{put: []string{"c"}, placed: []string{"a", "b", "c"}},
+			{put: []string{"d"}, placed: []string{"d"}},
 		}},
 		"all, opened at once": {3, nil, []turn{
 			{put: []string{"a", "b", "c"}, gated: []string{"a", "b", "c"}}, {put: []string{"a", "b", "c"}, placed: []string{"a", "b", "c"}},
