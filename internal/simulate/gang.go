@@ -31,7 +31,7 @@ func (w *World) GangOf(pod *corev1.Pod) (Gang, bool) {
 	if !ok {
 		return Gang{}, false
 	}
-	of := podgroup.NameOf(stored)
+	of := w.engine.GroupOf(stored)
 	if of == "" {
 		return Gang{}, false
 	}
@@ -45,7 +45,7 @@ func (w *World) GangOf(pod *corev1.Pod) (Gang, bool) {
 		}
 	}
 	for name := range w.pods {
-		if member, ok := w.engine.Pod(name); ok && name.Namespace == pod.Namespace && podgroup.NameOf(member) == of {
+		if member, ok := w.engine.Pod(name); ok && name.Namespace == pod.Namespace && w.engine.GroupOf(member) == of {
 			g.Members = append(g.Members, member)
 		}
 	}

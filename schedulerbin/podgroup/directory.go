@@ -20,9 +20,6 @@ type directory struct {
 	clock  clock.PassiveClock
 	newUID func() types.UID
 	feed   *feed
-	// oneByOne says that a gated member keeps no others from being placed. In the
-	// scheduler's queue a group that has one is gated as a whole.
-	oneByOne bool
 
 	mu    sync.Mutex
 	pins  map[types.UID]*pin // nil: a pod in no gang, for good

@@ -187,8 +187,6 @@ func TestFindings(t *testing.T) {
 	other.Spec.Priority = ptr.To[int32](1)
 	foreign := pod("a", "g")
 	foreign.Spec.SchedulerName = "theirs"
-	gated := pod("a", "g")
-	gated.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/later"}}
 	tests := []struct {
 		name  string
 		size  int32 // -1: there is no object
@@ -210,13 +208,17 @@ func TestFindings(t *testing.T) {
 		{"too few", 3, []*corev1.Pod{pod("a", "g"), pod("c", "g")}, -1, 5 * time.Second, []string{
 			"GangWaiting: gang g: 2 of 3 members exist, needs 3; 55s left",
 		}},
-		{"complete but for a gate", 2, []*corev1.Pod{gated, pod("c", "g")}, -1, 5 * time.Second, []string{
-			"GangWaiting: gang g: 2 of 2 members exist, 1 of them gated, needs 2; 55s left",
+		{"complete but for a gate", 2, []*corev1.Pod{gated(pod("a", "g")), pod("c", "g")}, -1, 5 * time.Second, []string{
+			"GangWaiting: gang g: 2 of 2 members exist, 1 of them behind a scheduling gate, needs 2; 55s left",
 		}},
-		{"a surplus member is gated", 1, []*corev1.Pod{gated, pod("c", "g")}, -1, 5 * time.Second, []string{
-			"GangWaiting: gang g: 2 of 1 members exist, 1 of them gated, needs 1; a gated member keeps the others from being tried; 55s left",
+		{"all are behind gates", 2, []*corev1.Pod{gated(pod("a", "g")), gated(pod("c", "g"))}, -1, 5 * time.Second, []string{
+			"GangWaiting: gang g: 2 of 2 members exist, 2 of them behind a scheduling gate, needs 2; 55s left",
 		}},
-		{"started with its minimum, and one is gated", 1, []*corev1.Pod{gated, bound(pod("c", "g"))}, -1, time.Hour, nil},
+		{"a surplus member is behind a gate", 1, []*corev1.Pod{gated(pod("a", "g")), pod("c", "g")}, -1, 5 * time.Second, nil},
+		{"no room, and a surplus member is behind a gate", 1, []*corev1.Pod{gated(pod("a", "g")), pod("c", "g")}, 0, 5 * time.Second, []string{
+			"GangWaiting: gang g: 2 of 1 members exist, 1 of them behind a scheduling gate, at least 0 more fit, needs 1; 55s left",
+		}},
+		{"started with its minimum, and one is behind a gate", 1, []*corev1.Pod{gated(pod("a", "g")), bound(pod("c", "g"))}, -1, time.Hour, nil},
 		{"complete and not tried", 1, []*corev1.Pod{pod("a", "g")}, -1, 5 * time.Second, nil},
 		{"no room", 2, []*corev1.Pod{pod("a", "g"), pod("c", "g")}, 1, 5 * time.Second, []string{
 			"GangWaiting: gang g: 2 of 2 members exist, at least 1 more fit, needs 2; 55s left",

@@ -10,7 +10,8 @@
 // members' spec.schedulingGroup is set on their way into the scheduler's informer
 // and nowhere else; the scheduler writes pods only as status patches, Bindings and
 // deletions, so it never reaches the API server. What group a pod is in is decided
-// once for its UID: labels can change, the scheduler's caches cannot follow.
+// once for its UID: labels can change, the scheduler's caches cannot follow. The
+// scheduler sees a pod in it, of whichever kind, once it is behind no scheduling gate.
 //
 // The package must not place pods, and must not import pkg/scheduler: it is seen
 // through informers, a client and events only.

@@ -20,6 +20,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
+
+	"github.com/kubectl-sched/kubectl-sched/schedulerbin/gangkey"
 )
 
 // sourcesTimeout limits how long the scheduler's start waits for what names
@@ -37,7 +39,8 @@ type Options struct {
 	// Virtual says that gangs of PodGroup objects and labels are placed too.
 	Virtual bool
 	// OneByOne says that members are placed one by one, and not by the pod-group cycle:
-	// a gated member then keeps nobody else from being placed.
+	// a member behind a scheduling gate is then seen in its group, and keeps nobody
+	// else from being placed.
 	OneByOne bool
 	// Reporter and Instance are the controller and the replica in events.
 	Reporter, Instance string
@@ -66,9 +69,7 @@ func New(options Options) *Engine {
 		options.NewUID = uuid.NewUUID
 	}
 	f := newFeed()
-	d := newDirectory(options.Clock, options.NewUID, f)
-	d.oneByOne = options.OneByOne
-	return &Engine{options: options, feed: f, directory: d}
+	return &Engine{options: options, feed: f, directory: newDirectory(options.Clock, options.NewUID, f)}
 }
 
 // Client returns client for the scheduler to use: writes on virtual PodGroups do
@@ -78,7 +79,8 @@ func (e *Engine) Client(client kubernetes.Interface) kubernetes.Interface {
 }
 
 // Attach makes factory, which must not have been started, the scheduler's: its
-// PodGroups become the engine's, and pods of virtual gangs get a scheduling group.
+// PodGroups become the engine's, and pods get the scheduling group that the scheduler
+// must see them in.
 // It must be called before anything else asks the factory for PodGroups. The
 // engine reads from the API server once the factory is started, until ctx is over.
 func (e *Engine) Attach(ctx context.Context, factory informers.SharedInformerFactory) error {
@@ -91,11 +93,11 @@ func (e *Engine) Attach(ctx context.Context, factory informers.SharedInformerFac
 			})
 	})
 	pods := factory.Core().V1().Pods().Informer()
-	if !e.options.Virtual {
-		return nil
-	}
 	if err := pods.SetTransform(e.transformPod); err != nil {
 		return fmt.Errorf("set the transform of pods: %w", err)
+	}
+	if !e.options.Virtual {
+		return nil
 	}
 	_, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { e.onPod(o, e.directory.setPod) },
@@ -146,14 +148,32 @@ func (e *Engine) transformPod(o any) (any, error) {
 	if accessor, err := meta.Accessor(o); err == nil && accessor.GetManagedFields() != nil {
 		accessor.SetManagedFields(nil)
 	}
-	pod, ok := o.(*corev1.Pod)
-	if !ok || pod.Spec.SchedulingGroup != nil {
-		return o, nil
-	}
-	if key, ok := e.directory.pin(pod); ok {
-		pod.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: &key}
+	if pod, ok := o.(*corev1.Pod); ok {
+		if pod.Spec.SchedulingGroup = e.groupOf(pod); !e.isSeen(pod) {
+			pod.Spec.SchedulingGroup = nil
+		}
 	}
 	return o, nil
+}
+
+// groupOf returns the group that pod is in, nil for none. What it was when the pod was
+// first seen is noted for good, also of one that names a group of the API's.
+func (e *Engine) groupOf(pod *corev1.Pod) *corev1.PodSchedulingGroup {
+	if !e.options.Virtual {
+		return pod.Spec.SchedulingGroup
+	}
+	key, ok := e.directory.pin(pod)
+	if pod.Spec.SchedulingGroup != nil || !ok {
+		return pod.Spec.SchedulingGroup
+	}
+	return &corev1.PodSchedulingGroup{PodGroupName: &key}
+}
+
+// isSeen reports whether the scheduler may see pod in its group. The scheduler's queue
+// gates a group as a whole that has a member behind a scheduling gate, so that one is a
+// pod by itself until its gates are gone (queueing.LateMembers then takes it in).
+func (e *Engine) isSeen(pod *corev1.Pod) bool {
+	return e.options.OneByOne || !gangkey.Gated(pod)
 }
 
 // onPod calls do with the pod that an informer's handler was given.

@@ -36,8 +36,8 @@ type finding struct {
 	bound        []corev1.ObjectReference
 	object       *corev1.ObjectReference // the PodGroup object, where there is one
 	evict        bool
-	// growing says that members are still missing or gated, as while they are being
-	// made: one of them is told then, not each.
+	// growing says that members are still missing or behind gates, as while they are
+	// being made: one of them is told then, not each.
 	growing bool
 	// long says that the gang has waited for so long that every member is told.
 	long bool
@@ -123,11 +123,9 @@ func (d *directory) finding(g *gang, now time.Time) (finding, bool) {
 	numbers := fmt.Sprintf("%d of %d members exist", len(g.members), need)
 	gated := g.gated()
 	if gated > 0 {
-		numbers += fmt.Sprintf(", %d of them gated", gated)
+		numbers += fmt.Sprintf(", %d of them behind a scheduling gate", gated)
 	}
-	free := len(g.members) - gated
-	// The gated ones say so themselves; the others would wait without a word.
-	held := gated > 0 && gated < len(f.waiting) && !d.oneByOne
+	missing := len(g.members)-gated < need
 	if len(f.bound) > 0 {
 		numbers += fmt.Sprintf(", %d have a node", len(f.bound))
 	}
@@ -135,10 +133,7 @@ func (d *directory) finding(g *gang, now time.Time) (finding, bool) {
 		numbers += fmt.Sprintf(", at least %d more fit", g.cycle.fits)
 	}
 	f.reason, f.note = ReasonWaiting, fmt.Sprintf("%s: %s, needs %d", title, numbers, need)
-	f.growing = free < need || held
-	if held && free >= need {
-		f.note += "; a gated member keeps the others from being tried"
-	}
+	f.growing = missing
 	if g.held.nodes > 0 && now.Before(g.held.until) {
 		f.note += fmt.Sprintf("; seats on %d nodes are held for it", g.held.nodes)
 		f.remaining, f.held = g.held.until.Sub(now), true
@@ -149,7 +144,7 @@ func (d *directory) finding(g *gang, now time.Time) (finding, bool) {
 	}
 	// A gang that is complete and was not tried yet, or fits and is being bound, has
 	// nothing to complain of.
-	return f, f.reason == ReasonPartial || free < need || held || g.cycle.known
+	return f, f.reason == ReasonPartial || missing || g.cycle.known
 }
 
 // policyOf returns the policy of the profile that g's members name, for callers
@@ -175,7 +170,8 @@ func (g *gang) sorted() []types.UID {
 	return uids
 }
 
-// gated returns how many members are not looked at because of a scheduling gate.
+// gated returns how many members are not looked at because of a scheduling gate, and so
+// count for nothing yet.
 func (g *gang) gated() (n int) {
 	for _, m := range g.members {
 		if m.gated {

@@ -1,6 +1,7 @@
 package podgroup
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 
@@ -18,12 +19,15 @@ import (
 type Offline struct {
 	engine *Engine
 	since  uint64
+	// gated are the groups of the pods behind scheduling gates, which the scheduler does
+	// not see in them.
+	gated map[types.UID]string
 }
 
 // NewOffline returns an Offline that knows no pods. The clock is the simulation's.
 func NewOffline(c clock.WithTicker) *Offline {
 	groups := 0
-	o := &Offline{engine: New(Options{Virtual: true, Clock: c, NewUID: func() types.UID {
+	o := &Offline{gated: map[types.UID]string{}, engine: New(Options{Virtual: true, Clock: c, NewUID: func() types.UID {
 		groups++
 		return types.UID("simulated-pod-group-" + strconv.Itoa(groups))
 	}})}
@@ -35,26 +39,33 @@ func NewOffline(c clock.WithTicker) *Offline {
 func (o *Offline) Groups() *Engine { return o.engine }
 
 // Pod takes in a pod that is new or has changed, and returns it as the scheduler
-// must see it: in its group. The pod itself stays as it is.
+// must see it: in its group, unless it is behind a scheduling gate. The pod itself stays
+// as it is.
 func (o *Offline) Pod(pod *corev1.Pod) *corev1.Pod {
 	if phase := pod.Status.Phase; phase == corev1.PodSucceeded || phase == corev1.PodFailed {
 		o.engine.directory.removePod(pod)
 		o.engine.directory.setFinished(pod, pod.Status.Phase == corev1.PodFailed)
 		return pod
 	}
-	if pod.Spec.SchedulingGroup == nil {
-		if name, ok := o.engine.directory.pin(pod); ok {
-			in := *pod
-			in.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: &name}
-			pod = &in
-		}
+	seen := *pod
+	seen.Spec.SchedulingGroup = o.engine.groupOf(pod)
+	delete(o.gated, pod.UID)
+	if name := NameOf(&seen); name != "" && !o.engine.isSeen(pod) {
+		seen.Spec.SchedulingGroup, o.gated[pod.UID] = nil, name
 	}
-	o.engine.directory.setPod(pod)
-	return pod
+	o.engine.directory.setPod(&seen)
+	return &seen
+}
+
+// GroupOf returns the name of the group of a pod that was taken in, also of one that the
+// scheduler does not see in it yet; empty for none.
+func (o *Offline) GroupOf(pod *corev1.Pod) string {
+	return cmp.Or(NameOf(pod), o.gated[pod.UID])
 }
 
 // Remove takes a pod away.
 func (o *Offline) Remove(pod *corev1.Pod) {
+	delete(o.gated, pod.UID)
 	o.engine.directory.removePod(pod)
 	o.engine.directory.removeFinished(pod)
 }

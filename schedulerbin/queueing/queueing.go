@@ -1,6 +1,7 @@
 // Package queueing wraps the scheduler's queue where upstream leaves no other place for
 // something: to begin what only the leader does, to place first what an earlier leader has
-// left bound in part, and to tell of room when the scheduler can see it.
+// left bound in part, to tell of room when the scheduler can see it, and to take in members
+// of groups whose gates have opened.
 //
 // It must not know who is told, or why.
 package queueing

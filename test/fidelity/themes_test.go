@@ -55,6 +55,11 @@ func (g *generator) copies(first *corev1.Pod, n int) []*corev1.Pod {
 	return pods
 }
 
+// hold puts the pod behind a gate.
+func hold(p *corev1.Pod) {
+	p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "fidelity.example/hold"}}
+}
+
 func (g *generator) create(pods ...*corev1.Pod) {
 	g.c.steps = append(g.c.steps, step{create: pods})
 }
@@ -65,7 +70,7 @@ func (g *generator) plain() {
 	case 0: // nobody can serve it
 		p.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("64")
 	case 1:
-		p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "fidelity.example/hold"}}
+		hold(p)
 		g.create(p)
 		if g.may(2) {
 			g.c.steps = append(g.c.steps, step{wait: true}, step{open: p.Name})
@@ -336,6 +341,22 @@ func (g *generator) ganging() {
 		g.nodeAffinity(p)
 	}
 	pods := g.copies(p, members)
+	if g.may(4) { // some are behind gates, which open later or never
+		held := pods[:1+g.IntN(members)]
+		for _, p := range held {
+			hold(p)
+		}
+		g.create(pods...)
+		for _, p := range held {
+			if g.may(2) {
+				g.c.steps = append(g.c.steps, step{wait: true})
+			}
+			if !g.may(4) {
+				g.c.steps = append(g.c.steps, step{open: p.Name})
+			}
+		}
+		return
+	}
 	if g.may(4) {
 		first, rest := pods[:len(pods)/2], pods[len(pods)/2:]
 		g.create(first...)

@@ -294,15 +294,7 @@ func TestGroupsOfTheAPI(t *testing.T) {
 	t.Parallel()
 	withAPI.start(t)
 	l := newLab(t, withAPI, 4)
-	group := &schedulingv1beta1.PodGroup{
-		ObjectMeta: metav1.ObjectMeta{Name: "own", Namespace: l.namespace},
-		Spec: schedulingv1beta1.PodGroupSpec{SchedulingPolicy: schedulingv1beta1.PodGroupSchedulingPolicy{
-			Gang: &schedulingv1beta1.GangSchedulingPolicy{MinCount: 2},
-		}},
-	}
-	if _, err := l.client.SchedulingV1beta1().PodGroups(l.namespace).Create(t.Context(), group, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	l.ownGroup("own", 2)
 	l.podGroup("own", 2) // of the same name, and another gang
 	for i := range 2 {
 		own := l.pod(fmt.Sprintf("api-%d", i), nil)
@@ -330,4 +322,18 @@ func TestGroupsOfTheAPI(t *testing.T) {
 		}
 		return false, fmt.Sprint(got.Status.Conditions)
 	})
+}
+
+// ownGroup makes a PodGroup of the API's own.
+func (l *lab) ownGroup(name string, minCount int32) {
+	l.Helper()
+	group := &schedulingv1beta1.PodGroup{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: l.namespace},
+		Spec: schedulingv1beta1.PodGroupSpec{SchedulingPolicy: schedulingv1beta1.PodGroupSchedulingPolicy{
+			Gang: &schedulingv1beta1.GangSchedulingPolicy{MinCount: minCount},
+		}},
+	}
+	if _, err := l.client.SchedulingV1beta1().PodGroups(l.namespace).Create(l.Context(), group, metav1.CreateOptions{}); err != nil {
+		l.Fatal(err)
+	}
 }

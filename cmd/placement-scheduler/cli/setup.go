@@ -126,7 +126,7 @@ type gangParts struct {
 	plugins []registry.Plugin
 	run     []func(context.Context) // beside the scheduler
 	left    func(*corev1.Pod)       // is told of pods that have left their nodes; may be nil
-	parts   queueing.Parts          // nil: those of pod groups
+	parts   queueing.Parts          // nil: those of pod groups, by the pod-group cycle
 }
 
 // attach puts what places gangs around the scheduler's queue.
@@ -138,6 +138,7 @@ func (g gangParts) attach(ctx context.Context, sched *scheduler.Scheduler) {
 		sched.SchedulingQueue = queueing.TellOfRoom(sched.SchedulingQueue, g.left)
 	}
 	if g.parts == nil {
+		queueing.LateMembers(sched)
 		for _, profile := range sched.Profiles { // which have one manager
 			g.parts = queueing.GroupParts(profile.PodGroupManager())
 		}

@@ -24,6 +24,7 @@ import (
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/contain"
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/plugins/gang"
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/podgroup"
+	"github.com/kubectl-sched/kubectl-sched/schedulerbin/queueing"
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/registry"
 )
 
@@ -180,6 +181,9 @@ func (e *Engine) wire(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
+	if e.groups != nil {
+		queueing.LateMembers(e.sched)
+	}
 	e.chooser = newChooser(snapshot, seed(o.Seed), o.Workers)
 	e.chooser.explain, e.chooser.ties = o.Explain, o.Ties
 	e.chooser.decider = o.Decider
@@ -218,6 +222,15 @@ func (e *Engine) Close() { e.end() }
 // it.
 func (e *Engine) Pod(name types.NamespacedName) (*corev1.Pod, bool) {
 	return store.Get(e.store, &corev1.Pod{}, name.Namespace, name.Name)
+}
+
+// GroupOf returns the name of the group of a pod of the cluster, also of one that the
+// scheduler does not see in it because of a scheduling gate; empty for none.
+func (e *Engine) GroupOf(pod *corev1.Pod) string {
+	if e.groups == nil {
+		return podgroup.NameOf(pod)
+	}
+	return e.groups.GroupOf(pod)
 }
 
 // Node returns the node of the name, and false if there is none. Nobody may change

@@ -61,6 +61,9 @@ func (e *Engine) Try(ctx context.Context, pod *corev1.Pod) (Trial, error) {
 	}
 	waiting := *pod
 	waiting.Spec.NodeName = ""
+	if of := e.GroupOf(pod); of != "" { // where the scheduler would see it without its gates
+		waiting.Spec.SchedulingGroup = &corev1.PodSchedulingGroup{PodGroupName: &of}
+	}
 	return e.chooser.try(ctx, f, &waiting)
 }
 

@@ -117,7 +117,7 @@ func (r *Replay) interfered(c recording.Cycle) string {
 	case slices.ContainsFunc(c.Attempts, func(a recording.Attempt) bool { return a.Deleted }):
 		return "the pod was deleted while it was tried"
 	case r.lostMember(c), has("PodGroupPostFilter plugins: not found"):
-		return "a member of the group was deleted while it was tried"
+		return "a member of the group was deleted, or came, while it was tried"
 	case has("from snapshot: nodeinfo not found"):
 		return membersLost
 	case has("seats are held for gang"):
@@ -129,8 +129,9 @@ func (r *Replay) interfered(c recording.Cycle) string {
 }
 
 // lostMember reports whether a member of the group waited for nothing and was not
-// tried: it was deleted after the group had been taken from the queue. Upstream skips
-// it, and may trip over what its plugins do not know of it (schedule_one_podgroup.go,
+// tried: after the group had been taken from the queue it was deleted, or came into the
+// group, as by a gate that opened. Upstream skips one that is deleted, and may trip over
+// what its plugins do not know of it (schedule_one_podgroup.go,
 // DynamicResources.PodGroupPostFilter), also where it is gone altogether by then.
 func (r *Replay) lostMember(c recording.Cycle) bool {
 	if c.Group == "" || len(c.Attempts) == 0 {
