@@ -18,6 +18,7 @@ import (
 
 	"github.com/kubectl-sched/kubectl-sched/compiler/admission"
 	"github.com/kubectl-sched/kubectl-sched/compiler/capability"
+	"github.com/kubectl-sched/kubectl-sched/internal/workload"
 	"github.com/kubectl-sched/kubectl-sched/policy"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 )
@@ -43,6 +44,7 @@ func CompileContext(ctx context.Context, r Request) (*Plan, diag.Findings) {
 	c.settleClasses()
 	c.checkProfiles()
 	c.reportUnknownNamespaces()
+	c.reportUnsaidNamespaces()
 	c.finish()
 	if err := c.ended(); err != nil {
 		c.report(finding{rule: "compile/interrupted", message: fmt.Sprintf("compiling was interrupted: %v", err)})
@@ -130,6 +132,8 @@ type compilation struct {
 	// namespaces are those whose labels decide and are not known, by the place
 	// in the policy that asks for them.
 	namespaces map[string]*unknownNamespaces
+	// unsaid is what workloads of no namespace miss for that, by workload.
+	unsaid map[*workload.Workload][]missed
 }
 
 // finding is a diag.Finding in the making; its severity is Error if none is said.
@@ -203,6 +207,7 @@ func (c *compilation) findCluster() {
 // compileAll compiles the policies into every template that they select.
 func (c *compilation) compileAll() {
 	x := newIndex(c.facts, c.rules)
+	elsewhere := c.elsewhere()
 	for _, w := range c.Workloads {
 		if c.ended() != nil {
 			return
@@ -210,6 +215,7 @@ func (c *compilation) compileAll() {
 		var drafts []*draft
 		for i := range w.Templates {
 			selected, uncertain := x.matching(w, &w.Templates[i])
+			elsewhere.notePolicies(w, &w.Templates[i], selected, uncertain)
 			for _, r := range uncertain {
 				c.namespaceUnknown(r, w.Namespace, "workloads", "namespaceLabels")
 				r.matched = true

@@ -166,6 +166,7 @@ func (c *compilation) checkRefused(p *pool) {
 				continue
 			}
 			if _, v := p.grants.lacks(c.facts, w, t); v == no {
+				c.noteGrant(p, w, t)
 				refused = append(refused, w.Ref())
 			}
 		}

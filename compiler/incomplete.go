@@ -28,6 +28,7 @@ var unanswerable = map[string]bool{
 	"compile/volume-elsewhere":        true,
 	"compile/when-unknown":            true,
 	"workload/contradiction":          true,
+	"workload/no-namespace":           true,
 }
 
 // whateverElse keeps the findings that are there whatever an incomplete request lacks.

@@ -166,6 +166,7 @@ func (d *draft) usable(p *pool, o Origin) bool {
 	}
 	related := []diag.Related{{Range: p.Positions.At("dedicated", "grants"), Message: fmt.Sprintf("who may use pool %q", p.Name)}}
 	if v != yes {
+		d.c.noteGrant(p, d.w, d.t)
 		d.ungranted = append(d.ungranted, o)
 	}
 	switch v {

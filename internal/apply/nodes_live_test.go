@@ -17,6 +17,7 @@ import (
 
 	"github.com/kubectl-sched/kubectl-sched/compiler"
 	"github.com/kubectl-sched/kubectl-sched/policy"
+	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 )
 
 var gpuTaint = corev1.Taint{Key: "pool", Value: "gpu", Effect: corev1.TaintEffectNoSchedule}
@@ -221,6 +222,79 @@ func TestNodeWrittenMeanwhile(t *testing.T) {
 	}
 	if writes.Load() < 4 {
 		t.Errorf("there were %d writes", writes.Load())
+	}
+}
+
+// A node that somebody writes all the time is a finding, and everything else is done.
+// The run after it does the rest.
+func TestNodeThatIsNeverWritten(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	busy, calm := l.namespace+"-1", l.namespace+"-2"
+	for _, name := range []string{busy, calm} {
+		l.labelled(name, map[string]string{"of": l.namespace})
+	}
+	var quiet atomic.Bool
+	var writes atomic.Int32
+	a := l.applier(func(next http.RoundTripper) http.RoundTripper {
+		return roundTrip(func(r *http.Request) (*http.Response, error) {
+			if r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "/nodes/"+busy) && !quiet.Load() {
+				l.patchNode(busy, fmt.Sprintf(`{"metadata":{"annotations":{"stranger":"%d"}}}`, writes.Add(1)))
+			}
+			return next.RoundTrip(r)
+		})
+	})
+	a.retries = &fewWaits
+	u := l.create(deployment("web"))
+	r := l.request(a, matching(tolerate("gpu"), "web"))
+	r.Plan.Nodes = []compiler.NodeEffect{l.gpuPool(busy, calm)}
+	changes, findings, err := a.Prepare(t.Context(), r)
+	if err != nil || findings.HasErrors() {
+		t.Fatal(findings, err)
+	}
+	outcome, findings, err := a.Run(t.Context(), changes, RunOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "Node " + busy + ": somebody else changed it each time before our write came, 30 times; see in its managedFields who does, and run the command again when that has ended"
+	if len(findings) != 1 || findings[0].Rule != "apply/refused" || findings[0].Severity != diag.Error || findings[0].String() != want {
+		t.Errorf("findings are %v,\nwant %s", findings, want)
+	}
+	if outcome.Nodes != 1 || outcome.Updated != 1 || l.state().Latest().State != Failed {
+		t.Errorf("outcome is %+v, and the revision %s", outcome, l.state().Latest().State)
+	}
+	marked, unmarked := "pool=gpu:NoSchedule class=gpu of="+l.namespace+" (taints) (labels)", "of="+l.namespace
+	if got := l.marks(calm); got != marked {
+		t.Errorf("the other node has %s, want %s", got, marked)
+	}
+	if got := l.marks(busy); got != unmarked {
+		t.Errorf("the busy node has %s, want %s", got, unmarked)
+	}
+	if keys := tolerationKeys(l.get(u)); keys != "gpu" {
+		t.Errorf("the workload's tolerations are %q", keys)
+	}
+
+	// What is to be taken away waits for it in the same way, and the set with it.
+	quiet.Store(true)
+	l.applyNodes(a, l.gpuPool(busy, calm))
+	if got := l.marks(busy); got != marked {
+		t.Errorf("after another run the busy node has %s, want %s", got, marked)
+	}
+	quiet.Store(false)
+	changes, findings, err = a.PrepareDelete(t.Context(), l.state())
+	if err != nil || findings.HasErrors() {
+		t.Fatal(findings, err)
+	}
+	if _, findings, err = a.Run(t.Context(), changes, RunOptions{Forget: true}); err != nil || len(findings) != 1 || findings[0].String() != want {
+		t.Errorf("in the end: %v, %v", findings, err)
+	}
+	if got := l.marks(calm); got != unmarked || !l.state().Exists() {
+		t.Errorf("in the end the other node has %s, and the set is there: %v", got, l.state().Exists())
+	}
+	quiet.Store(true)
+	l.delete(a)
+	if got := l.marks(busy); got != unmarked || l.state().Exists() {
+		t.Errorf("in the very end the busy node has %s, and the set is there: %v", got, l.state().Exists())
 	}
 }
 

@@ -22,7 +22,7 @@ func (a *Applier) writeNode(ctx context.Context, set Set, changes []NodeChange) 
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("read node %s: %w", name, err)
+			return err
 		}
 		if node.UID != uid {
 			return &overtakenError{subject: "Node " + name, message: "it was deleted and made anew meanwhile; run the command again"}
@@ -38,10 +38,11 @@ func (a *Applier) writeNode(ctx context.Context, set Set, changes []NodeChange) 
 		if err != nil {
 			return fmt.Errorf("node %s: encode the patch: %w", name, err)
 		}
-		if _, err = a.Client.Kube.CoreV1().Nodes().Patch(ctx, name, types.JSONPatchType, data, metav1.PatchOptions{FieldManager: FieldManager}); err != nil {
-			return fmt.Errorf("write node %s: %w", name, err)
+		_, err = a.Client.Kube.CoreV1().Nodes().Patch(ctx, name, types.JSONPatchType, data, metav1.PatchOptions{FieldManager: FieldManager})
+		if apierrors.IsNotFound(err) {
+			return nil
 		}
-		return nil
+		return err
 	}, func() error { return nil })
 }
 

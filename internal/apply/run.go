@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-sched/kubectl-sched/compiler"
 	"github.com/kubectl-sched/kubectl-sched/internal/workload/ownership"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 )
@@ -56,7 +57,8 @@ type Outcome struct {
 // taints that evict), workloads, what is withdrawn and pruned. A revision is opened before the first
 // of these writes and closed after the last.
 //
-// Findings are objects that the API server refused; the rest has been done, but
+// Findings are workloads and nodes that could not be written, because the API server
+// refused it or somebody else always came first; the rest has been done, but
 // nothing was pruned, and the revision says that it failed. An error means that
 // the run ended early: the revision stays open, and running the command again
 // finishes it.
@@ -246,6 +248,9 @@ func (r *run) phases(ctx context.Context) error {
 	if err := r.nodes(ctx, late); err != nil {
 		return err
 	}
+	if r.findings.HasErrors() {
+		return nil
+	}
 	if err := r.settle(ctx); err != nil {
 		return err
 	}
@@ -297,7 +302,7 @@ func (r *run) objects(ctx context.Context, changes []*ObjectChange) error {
 func (r *run) nodes(ctx context.Context, groups [][]NodeChange) error {
 	return r.each(ctx, len(groups), concurrency, func(ctx context.Context, i int) error {
 		if err := r.writeNode(ctx, r.cs.Set, groups[i]); err != nil {
-			return err
+			return r.refused("Node "+groups[i][0].Name, nil, err)
 		}
 		r.mu.Lock()
 		r.outcome.Nodes++
@@ -316,7 +321,7 @@ func (r *run) workloads(ctx context.Context, changes []*WorkloadChange) error {
 	return r.each(ctx, len(changes), limit, func(ctx context.Context, i int) error {
 		change := changes[i]
 		if err := r.write(ctx, r.cs.Set, change); err != nil {
-			return r.refused(change, err)
+			return r.refused(change.Workload.Ref(), change.Origins, err)
 		}
 		r.mu.Lock()
 		if change.Action == Withdraw {
@@ -343,8 +348,8 @@ func (r *run) workloads(ctx context.Context, changes []*WorkloadChange) error {
 
 // refused notes that the API server refused one object; anything else ends the
 // run.
-func (r *run) refused(change *WorkloadChange, err error) error {
-	if conflicts := conflictsIn(err, change.Workload.Ref(), change.Origins); len(conflicts) > 0 {
+func (r *run) refused(subject string, origins map[string][]compiler.Origin, err error) error {
+	if conflicts := conflictsIn(err, subject, origins); len(conflicts) > 0 {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		for _, c := range conflicts {
@@ -352,7 +357,7 @@ func (r *run) refused(change *WorkloadChange, err error) error {
 		}
 		return nil
 	}
-	findings, err := refusal(change.Workload.Ref(), err)
+	findings, err := refusal(subject, err)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	wholenumbers "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/kubectl-sched/kubectl-sched/policy"
 )
@@ -102,35 +103,10 @@ func plain(value any) any {
 		return value
 	}
 	var out any
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.UseNumber()
-	if err := decoder.Decode(&out); err != nil {
+	if err := wholenumbers.Unmarshal(data, &out); err != nil {
 		return value
 	}
-	return numbers(out)
-}
-
-func numbers(value any) any {
-	switch node := value.(type) {
-	case map[string]any:
-		for key := range node {
-			node[key] = numbers(node[key])
-		}
-	case []any:
-		for i := range node {
-			node[i] = numbers(node[i])
-		}
-	case json.Number:
-		if n, err := node.Int64(); err == nil {
-			return n
-		}
-		f, err := node.Float64()
-		if err != nil {
-			return node.String()
-		}
-		return f
-	}
-	return value
+	return out
 }
 
 // pointer returns the JSON pointer of a path whose steps are strings and ints.

@@ -46,6 +46,7 @@ func inputRules() []Rule {
 		{ID: "snapshot/invalid", Severity: diag.Error, Doc: "An object of a snapshot does not fit its kind.", Fix: "Correct it as the message says."},
 		{ID: "snapshot/missing", Severity: diag.Warning, Doc: "Some kinds could not be read when the snapshot was taken, so that nothing is known of them.", Fix: "Take it with the permissions that the message names."},
 		{ID: "workload/no-name", Severity: diag.Error, Doc: "A manifest has no name.", Fix: "Give it one."},
+		{ID: "workload/no-namespace", Severity: diag.Warning, Doc: "An object names no namespace, and a policy or grant that goes by namespaces leaves it out for that, as with what helm renders.", Fix: "Name the namespace that it goes to with -n, or in the manifest."},
 		{ID: "workload/no-template", Severity: diag.Warning, Doc: "An object of a kind that makes pods has no pod template, so that no policy can place its pods.", Fix: "Give it one, or teach where it is, with kinds."},
 		{ID: "workload/malformed", Severity: diag.Error, Doc: "An object does not fit its kind.", Fix: "Correct it as the message says."},
 		{ID: "workload/invalid-field", Severity: diag.Error, Doc: "A placement field has a value of a wrong type.", Fix: "Write the type that the message names."},

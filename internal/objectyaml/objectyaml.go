@@ -6,7 +6,9 @@ package objectyaml
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"strconv"
 
 	"go.yaml.in/yaml/v2"
@@ -62,12 +64,17 @@ func plain(v any) bool {
 	return false
 }
 
-// decode reads JSON into plain values; numbers are whole where they can be.
+// decode reads JSON into plain values; numbers are whole where they can be. Those of
+// k8s.io/apimachinery/pkg/util/json are not above the greatest int64, as an object may
+// have them and YAML can write them.
 func decode(data []byte) (v any, err error) {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.UseNumber()
 	if err := decoder.Decode(&v); err != nil {
 		return nil, err
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("something follows the JSON value")
 	}
 	return numbered(v)
 }

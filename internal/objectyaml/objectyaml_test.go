@@ -91,7 +91,7 @@ func TestNoJSON(t *testing.T) {
 	if _, err := objectyaml.Marshal(map[string]any{"a": func() {}}); err == nil {
 		t.Error("a function is written")
 	}
-	for _, text := range []string{"", "{", fmt.Sprintf("[1e%d]", 9999)} {
+	for _, text := range []string{"", "{", "{} x", "{} {}", fmt.Sprintf("[1e%d]", 9999)} {
 		if _, err := objectyaml.FromJSON([]byte(text)); err == nil {
 			t.Errorf("%q is written", text)
 		}

@@ -1,10 +1,11 @@
 package report
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
+
+	wholenumbers "k8s.io/apimachinery/pkg/util/json"
 )
 
 // documents writes a document for tools, with the owner's names where there are any.
@@ -16,10 +17,8 @@ func (o Options) documents(w io.Writer, format Format, kind string, fields map[s
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", kind, err)
 	}
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.UseNumber()
 	var plain map[string]any
-	if err := d.Decode(&plain); err != nil {
+	if err := wholenumbers.Unmarshal(data, &plain); err != nil {
 		return fmt.Errorf("encode %s: %w", kind, err)
 	}
 	for key, value := range plain {

@@ -1,7 +1,6 @@
 package review
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -9,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	wholenumbers "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/kubectl-sched/kubectl-sched/policy"
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
@@ -169,16 +170,15 @@ func values(v any) (map[string]string, error) {
 	return out, walk(nil, plain)
 }
 
-// plainOf returns the value as JSON has it, with its numbers as they are written.
+// plainOf returns the value as JSON has it.
 func plainOf(v any) (any, error) {
 	data, err := json.Marshal(v)
 	if err != nil {
 		return nil, err
 	}
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.UseNumber()
 	var plain any
-	return plain, d.Decode(&plain)
+	err = wholenumbers.Unmarshal(data, &plain)
+	return plain, err
 }
 
 func steps(pointer string) []string {

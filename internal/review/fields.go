@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	wholenumbers "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/kubectl-sched/kubectl-sched/compiler"
 	"github.com/kubectl-sched/kubectl-sched/internal/workload"
@@ -183,10 +184,8 @@ const ownPods = "its own pods"
 func inWords(list []string, own map[string]string) []string {
 	out := make([]string, 0, len(list))
 	for _, text := range list {
-		d := json.NewDecoder(strings.NewReader(text))
-		d.UseNumber()
 		var v any
-		if d.Decode(&v) != nil {
+		if wholenumbers.Unmarshal([]byte(text), &v) != nil {
 			out = append(out, text)
 			continue
 		}
@@ -255,20 +254,16 @@ func flow(b *bytes.Buffer, v any) {
 			flow(b, e)
 		}
 		b.WriteByte(']')
-	case string:
-		if plainText(v) {
-			b.WriteString(v)
+	default:
+		if s, ok := v.(string); ok && plainText(s) {
+			b.WriteString(s)
 			return
 		}
 		text, err := json.Marshal(v)
 		if err != nil {
-			text = fmt.Appendf(nil, "%q", v)
+			text = fmt.Appendf(nil, "%q", fmt.Sprint(v))
 		}
 		b.Write(text)
-	case nil:
-		b.WriteString("null")
-	default:
-		fmt.Fprint(b, v)
 	}
 }
 

@@ -1,8 +1,11 @@
 package workload
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-sched/kubectl-sched/internal/workload/ownership"
 	"github.com/kubectl-sched/kubectl-sched/internal/workload/plain"
@@ -27,7 +30,7 @@ func FromObject(object map[string]any, o Options, source Source) (*Workload, dia
 	}
 	r := &reader{kinds: kinds, kind: k, w: &Workload{
 		Group: h.Group, Version: h.Version, Kind: h.Kind, Namespace: h.Namespace, Name: h.Name,
-		Object: object, Source: source,
+		NamespaceUnsaid: h.unsaid && !source.Live, Object: object, Source: source,
 	}}
 	r.metadata()
 	base := r.withdraw()
@@ -50,10 +53,14 @@ func (r *reader) report(rule string, path Path, severity diag.Severity, message 
 }
 
 // head is what tells an object from others.
-type head struct{ Group, Version, Kind, Namespace, Name string }
+type head struct {
+	Group, Version, Kind, Namespace, Name string
+	// unsaid says that nobody named the namespace.
+	unsaid bool
+}
 
 // headOf reads the head of an object; objects without a namespace get the given
-// one, or "default".
+// one, or "default", but for those of kinds that are in none.
 func headOf(object map[string]any, namespace string) head {
 	apiVersion, _ := object["apiVersion"].(string)
 	group, version, ok := strings.Cut(apiVersion, "/")
@@ -67,13 +74,12 @@ func headOf(object map[string]any, namespace string) head {
 	if h.Name == "" {
 		h.Name, _ = meta["generateName"].(string)
 	}
-	h.Namespace, _ = meta["namespace"].(string)
-	if h.Namespace == "" {
-		h.Namespace = namespace
+	if clusterScoped[GroupKind{h.Group, h.Kind}] {
+		return h
 	}
-	if h.Namespace == "" {
-		h.Namespace = "default"
-	}
+	said, _ := meta["namespace"].(string)
+	h.Namespace = cmp.Or(said, namespace, metav1.NamespaceDefault)
+	h.unsaid = said == "" && namespace == ""
 	return h
 }
 

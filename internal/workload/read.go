@@ -281,19 +281,18 @@ func (t text) object(r *result, value any, s Source, o Options, locate locateFun
 		return
 	}
 	h := headOf(object, o.Namespace)
-	if clusterScoped[GroupKind{h.Group, h.Kind}] {
-		h.Namespace = ""
-	}
 	r.others = append(r.others, &Object{h.Group, h.Version, h.Kind, h.Namespace, h.Name, object, s})
 }
 
-// clusterScoped are the kinds without a namespace that placement depends on.
+// clusterScoped are the kinds without a namespace that placement depends on, and
+// those with pod templates that users may teach.
 var clusterScoped = map[GroupKind]bool{
 	{"", "Namespace"}: true, {"", "Node"}: true, {"", "PersistentVolume"}: true,
 	{"scheduling.k8s.io", "PriorityClass"}: true, {"storage.k8s.io", "StorageClass"}: true, {"storage.k8s.io", "CSIDriver"}: true,
 	{"apiextensions.k8s.io", "CustomResourceDefinition"}: true,
 	{"rbac.authorization.k8s.io", "ClusterRole"}:         true, {"rbac.authorization.k8s.io", "ClusterRoleBinding"}: true,
 	{"admissionregistration.k8s.io", "ValidatingWebhookConfiguration"}: true, {"admissionregistration.k8s.io", "MutatingWebhookConfiguration"}: true,
+	{"trainer.kubeflow.org", "ClusterTrainingRuntime"}: true, {"argoproj.io", "ClusterWorkflowTemplate"}: true, {"serving.kserve.io", "ClusterServingRuntime"}: true,
 }
 
 // isConfiguration reports whether objects of the version are the configuration of

@@ -408,3 +408,42 @@ func TestReadMemory(t *testing.T) {
 	}
 	runtime.KeepAlive(set)
 }
+
+// TestNamespaceUnsaid holds that it is known of which workloads nobody named the namespace:
+// not of those in a cluster, nor of those that can be in none.
+func TestNamespaceUnsaid(t *testing.T) {
+	t.Parallel()
+	runtime := GroupKind{"trainer.kubeflow.org", "ClusterTrainingRuntime"}
+	kinds, findings := NewKinds([]KindSpec{{Name: runtime.String(), Templates: map[string]TemplateSpec{"": {Path: "spec.template.spec"}}}})
+	if len(findings) > 0 {
+		t.Fatal(findings)
+	}
+	for name, test := range map[string]struct {
+		apiVersion, kind, own, given string
+		live                         bool
+		namespace                    string
+		unsaid                       bool
+	}{
+		"nobody":         {apiVersion: "apps/v1", kind: "Deployment", namespace: "default", unsaid: true},
+		"the object":     {apiVersion: "apps/v1", kind: "Deployment", own: "shop", namespace: "shop"},
+		"the caller":     {apiVersion: "apps/v1", kind: "Deployment", given: "shop", namespace: "shop"},
+		"both":           {apiVersion: "apps/v1", kind: "Deployment", own: "shop", given: "lab", namespace: "shop"},
+		"in so many":     {apiVersion: "apps/v1", kind: "Deployment", own: "default", namespace: "default"},
+		"in a cluster":   {apiVersion: "apps/v1", kind: "Deployment", live: true, namespace: "default"},
+		"of the cluster": {apiVersion: runtime.Group + "/v1alpha1", kind: runtime.Kind, given: "shop"},
+	} {
+		meta := map[string]any{"name": "x"}
+		if test.own != "" {
+			meta["namespace"] = test.own
+		}
+		object := map[string]any{"apiVersion": test.apiVersion, "kind": test.kind, "metadata": meta, "spec": map[string]any{"template": map[string]any{"spec": map[string]any{}}}}
+		w, findings, ok := FromObject(object, Options{Namespace: test.given, Kinds: kinds}, Source{Live: test.live})
+		if !ok || len(findings) > 0 {
+			t.Errorf("%s: %v, %v", name, ok, findings)
+			continue
+		}
+		if w.Namespace != test.namespace || w.NamespaceUnsaid != test.unsaid {
+			t.Errorf("%s: the namespace is %q (unsaid: %v), want %q (%v)", name, w.Namespace, w.NamespaceUnsaid, test.namespace, test.unsaid)
+		}
+	}
+}

@@ -23,6 +23,9 @@ type Workload struct {
 	// Namespace is never empty for a namespaced kind: the reader fills in the
 	// default that it was given.
 	Namespace, Name string
+	// NamespaceUnsaid says that neither the object nor who read it named the
+	// namespace, which is "default" for want of another.
+	NamespaceUnsaid bool
 	// Labels and Annotations are the object's own; read only.
 	Labels, Annotations map[string]string
 	// UID, ResourceVersion and Owners are set for objects from a cluster.

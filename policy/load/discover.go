@@ -274,12 +274,21 @@ func (set *folderSet) source(file string, m *cueModule) (*cueSource, diag.Findin
 		return nil, diag.Findings{inputError(ruleOfRead(err), s.display, "%s", pathProblem(err))}
 	}
 	s.data = data
-	s.syntax, err = parser.ParseFile(file, data, parser.ParseComments, parser.AllErrors, parser.Version(m.language))
-	if err != nil {
-		return nil, set.syntaxFindings(err, s)
+	if findings := set.parse(s, m.language); len(findings) > 0 {
+		return nil, findings
 	}
 	set.sources[file] = s
 	return s, nil
+}
+
+// parse parses the file's text.
+func (set *folderSet) parse(s *cueSource, language string) diag.Findings {
+	syntax, err := parser.ParseFile(s.file, s.data, parser.ParseComments, parser.AllErrors, parser.Version(language))
+	if err != nil {
+		return set.syntaxFindings(err, s)
+	}
+	s.syntax = syntax
+	return nil
 }
 
 // syntaxFindings turns the parser's errors into findings. One slip makes the

@@ -9,8 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 
-	"cuelang.org/go/cue/format"
-
 	"github.com/kubectl-sched/kubectl-sched/policy/diag"
 )
 
@@ -104,11 +102,8 @@ func (set *folderSet) format(file string) (Formatted, diag.Findings) {
 	if err != nil {
 		return Formatted{}, diag.Findings{inputError("input/unreadable", src.display, "%s", pathProblem(err))}
 	}
-	after, err := format.Node(src.syntax, format.Version(m.language))
-	if err != nil {
-		return Formatted{}, set.syntaxFindings(err, src)
-	}
-	if findings := stillCUE(after, src.display, m.language); len(findings) > 0 {
+	after, findings := set.formatted(src, m.language)
+	if len(findings) > 0 {
 		return Formatted{}, findings
 	}
 	return Formatted{File: src.display, Path: file, Before: src.data, After: after, Mode: info.Mode().Perm()}, nil

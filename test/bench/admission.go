@@ -17,6 +17,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/kubectl-sched/kubectl-sched/internal/sandbox"
 )
 
 const (
@@ -44,25 +46,21 @@ type admissionBench struct {
 }
 
 // startAdmission starts a control plane, with its data in the folder called name in
-// dir and with the arguments, and applies the policies.
-func startAdmission(ctx context.Context, dir, name, sandbox, plugin string, args ...string) (*admissionBench, error) {
-	plane, err := startControlPlane(ctx, dir, name, sandbox, args...)
+// dir, and applies the policies. With fsync etcd writes through to the disk.
+func startAdmission(ctx context.Context, dir, name, binary, plugin string, fsync bool) (*admissionBench, error) {
+	plane, err := startControlPlane(ctx, filepath.Join(dir, name), binary, sandbox.Options{Fsync: fsync})
 	if err != nil {
 		return nil, err
 	}
 	b := &admissionBench{controlPlane: plane}
 	if err := b.prepare(ctx, dir, plugin); err != nil {
-		return nil, errors.Join(err, b.stop(ctx))
+		return nil, errors.Join(err, b.Stop())
 	}
 	return b, nil
 }
 
-func (b *admissionBench) prepare(ctx context.Context, dir, plugin string) error {
-	config, err := b.config()
-	if err != nil {
-		return err
-	}
-	if b.kube, err = kubernetes.NewForConfig(config); err != nil {
+func (b *admissionBench) prepare(ctx context.Context, dir, plugin string) (err error) {
+	if b.kube, err = kubernetes.NewForConfig(b.config()); err != nil {
 		return err
 	}
 	for _, name := range []string{placedNamespace, bareNamespace, leastNamespace} {
@@ -77,7 +75,7 @@ func (b *admissionBench) prepare(ctx context.Context, dir, plugin string) error 
 	if err := os.WriteFile(filepath.Join(folder, "policies.cue"), []byte(admissionDocument()), 0o644); err != nil {
 		return err
 	}
-	c := exec.CommandContext(ctx, plugin, "apply", "--kubeconfig", b.kubeconfig(), "--set", "bench", "-p", folder,
+	c := exec.CommandContext(ctx, plugin, "apply", "--kubeconfig", b.Kubeconfig(), "--set", "bench", "-p", folder,
 		"--surface", "admission", "-n", placedNamespace, "--wait")
 	if out, err := c.CombinedOutput(); err != nil {
 		return fmt.Errorf("apply %d policies: %w\n%s", admissionPolicies, err, out)

@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/kubectl-sched/kubectl-sched/internal/sandbox"
 	"github.com/kubectl-sched/kubectl-sched/schedulerbin/gangkey"
 )
 
@@ -84,15 +85,15 @@ func gangLoads(args []string) (names []string) {
 }
 
 // measureGangs measures loads of gangs and prints what came of them.
-func measureGangs(ctx context.Context, names []string, dir, sandbox, scheduler string, out io.Writer) (err error) {
+func measureGangs(ctx context.Context, names []string, dir, binary, scheduler string, out io.Writer) (err error) {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "gangs\tby\tQPS\twhole\tin part\tseconds\tpods/s\tCPU a pod\twait p50\twait max\tbinding p50\tlimit\t")
 	all := slices.Contains(names, gangsAll)
 	if all || slices.Contains(names, gangsVirtual) {
-		err = errors.Join(err, measureVirtual(ctx, dir, sandbox, scheduler, table))
+		err = errors.Join(err, measureVirtual(ctx, dir, binary, scheduler, table))
 	}
 	if all || slices.Contains(names, gangsCompared) {
-		err = errors.Join(err, measureCompared(ctx, dir, sandbox, scheduler, table))
+		err = errors.Join(err, measureCompared(ctx, dir, binary, scheduler, table))
 	}
 	return errors.Join(err, table.Flush())
 }
@@ -100,16 +101,16 @@ func measureGangs(ctx context.Context, names []string, dir, sandbox, scheduler s
 // measureVirtual runs the contended load where the API server has no PodGroups, with the
 // bundled scheduler and with the least one that places such gangs whole. It is an error
 // if the bundled one is slower, or a gang is not whole.
-func measureVirtual(ctx context.Context, dir, sandbox, scheduler string, table io.Writer) (err error) {
+func measureVirtual(ctx context.Context, dir, binary, scheduler string, table io.Writer) (err error) {
 	virtual := filepath.Join(dir, "virtual-groups")
 	if err := command(ctx, "go", "build", "-o", virtual, "./test/bench/virtual").Run(); err != nil {
 		return fmt.Errorf("build the least scheduler with virtual groups: %w", err)
 	}
-	b, err := startGangs(ctx, filepath.Join(dir, "virtual"), sandbox, scheduler)
+	b, err := startGangs(ctx, filepath.Join(dir, "virtual"), binary, scheduler, sandbox.Options{})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, b.stop(ctx)) }()
+	defer func() { err = errors.Join(err, b.Stop()) }()
 	b.virtual = virtual
 	return errors.Join(b.againstLeast(ctx, virtualQPS, virtualPairs, table), b.againstLeast(ctx, defaultQPS, 1, table))
 }
@@ -149,13 +150,15 @@ func (b *gangBench) againstLeast(ctx context.Context, qps, pairs int, table io.W
 // measureCompared compares the bundled scheduler, for PodGroup objects of
 // scheduling.x-k8s.io, with the in-tree group cycle alone, for those of the API:
 // the same program without a plugin of ours, on the same API server.
-func measureCompared(ctx context.Context, dir, sandbox, scheduler string, table io.Writer) (err error) {
-	b, err := startGangs(ctx, filepath.Join(dir, "compared"), sandbox, scheduler,
-		"--feature-gates", "GenericWorkload=true", "--runtime-config", "scheduling.k8s.io/v1beta1=true")
+func measureCompared(ctx context.Context, dir, binary, scheduler string, table io.Writer) (err error) {
+	b, err := startGangs(ctx, filepath.Join(dir, "compared"), binary, scheduler, sandbox.Options{
+		FeatureGates:  map[string]bool{"GenericWorkload": true},
+		RuntimeConfig: map[string]string{"scheduling.k8s.io/v1beta1": "true"},
+	})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, b.stop(ctx)) }()
+	defer func() { err = errors.Join(err, b.Stop()) }()
 	problem := b.compare(ctx, contended, table)
 	if err := b.setNodes(ctx, manyNodes); err != nil {
 		return errors.Join(problem, err)
@@ -211,26 +214,25 @@ func printGangs(table io.Writer, load gangLoad, who by, qps int, r gangResult, l
 		r.total.Seconds(), r.podsPerSecond(load), 1000*r.cpu.Seconds()/float64(load.gangs*load.size), middle, longest, span, limit)
 }
 
-// startGangs starts a control plane with few nodes, and PodGroup objects.
-func startGangs(ctx context.Context, dir, sandbox, scheduler string, args ...string) (_ *gangBench, err error) {
+// startGangs starts a control plane with few nodes, and PodGroup objects. Nothing in it
+// acts for the nodes.
+func startGangs(ctx context.Context, dir, binary, scheduler string, o sandbox.Options) (_ *gangBench, err error) {
 	fmt.Fprintln(os.Stderr, "starting a control plane …")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	plane, err := startControlPlane(ctx, dir, "sandbox", sandbox, append(args, nobody...)...)
+	o.ExtraArgs = nobody
+	plane, err := startControlPlane(ctx, filepath.Join(dir, "sandbox"), binary, o)
 	if err != nil {
 		return nil, err
 	}
 	b := &gangBench{controlPlane: plane, dir: dir, scheduler: scheduler}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, b.stop(ctx))
+			err = errors.Join(err, b.Stop())
 		}
 	}()
-	config, err := b.config()
-	if err != nil {
-		return nil, err
-	}
+	config := b.config()
 	if b.kube, err = kubernetes.NewForConfig(config); err != nil {
 		return nil, err
 	}
@@ -245,11 +247,10 @@ func startGangs(ctx context.Context, dir, sandbox, scheduler string, args ...str
 
 // nobody has nothing act for the nodes: no kubelets, which would write on every pod,
 // and no controller that taints nodes without one. What is left is the scheduler's.
-var nobody = []string{
-	"--extra-arg", "kwok=--manage-all-nodes=false",
-	"--extra-arg", "kwok=--manage-nodes-with-label-selector=bench=none",
-	"--extra-arg", "kube-controller-manager=--controllers=-node-lifecycle-controller",
-	"--extra-arg", "kube-apiserver=--disable-admission-plugins=TaintNodesByCondition", // which that controller would undo
+var nobody = map[sandbox.Part][]string{
+	sandbox.Kwok:              {"--manage-all-nodes=false", "--manage-nodes-with-label-selector=bench=none"},
+	sandbox.ControllerManager: {"--controllers=-node-lifecycle-controller"},
+	sandbox.APIServer:         {"--disable-admission-plugins=TaintNodesByCondition"}, // which that controller would undo
 }
 
 // setNodes makes nodes until there are so many, each for 8 pods.
@@ -365,7 +366,7 @@ func (b *gangBench) measure(ctx context.Context, load gangLoad, who by, qps int)
 // process returns the scheduler of that name, which is not started yet.
 func (b *gangBench) process(ctx context.Context, load gangLoad, who by, name string, qps int) (*exec.Cmd, error) {
 	if who == byVirtual {
-		return command(ctx, b.virtual, "--kubeconfig="+b.kubeconfig(), "--name="+name, "--label="+gangkey.Label, "--pattern="+groupPattern,
+		return command(ctx, b.virtual, "--kubeconfig="+b.Kubeconfig(), "--name="+name, "--label="+gangkey.Label, "--pattern="+groupPattern,
 			fmt.Sprintf("--qps=%d", qps), fmt.Sprintf("--gangs=%d", load.gangs), fmt.Sprintf("--size=%d", load.size)), nil
 	}
 	config := fmt.Sprintf(`
@@ -375,7 +376,7 @@ clientConnection: {kubeconfig: %q, qps: %d, burst: %d}
 leaderElection: {resourceName: %s}
 profiles:
 - schedulerName: %s
-`, b.kubeconfig(), qps, 2*qps, name, name)
+`, b.Kubeconfig(), qps, 2*qps, name, name)
 	args := []string{"--secure-port=0"}
 	if who == byBundled {
 		config += "  plugins: {multiPoint: {enabled: [{name: Gang}]}}\n"

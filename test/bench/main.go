@@ -26,11 +26,17 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/kubectl-sched/kubectl-sched/test/bench/orphan"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends it at once
+	if self, err := os.Executable(); err == nil && strings.Contains(self, "go-build") {
+		orphan.Then(stop) // "go run" ends by SIGTERM without a word to what it runs
+	}
 	if err := run(ctx, os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		stop()
@@ -98,15 +104,15 @@ func run(ctx context.Context, args []string) (err error) {
 	planes := map[string]*admissionBench{}
 	defer func() {
 		for _, plane := range planes {
-			err = errors.Join(err, plane.stop(ctx))
+			err = errors.Join(err, plane.Stop())
 		}
 	}()
-	creating := func(namespace string, at pace, args ...string) func(context.Context) (usage, usage, error) {
+	creating := func(namespace string, at pace, fsync bool) func(context.Context) (usage, usage, error) {
 		return func(ctx context.Context) (with, without usage, err error) {
-			name := "sandbox" + strings.Join(args, "")
+			name := fmt.Sprintf("sandbox-fsync-%t", fsync)
 			if planes[name] == nil {
 				fmt.Fprintln(os.Stderr, "starting a control plane …")
-				if planes[name], err = startAdmission(ctx, dir, name, sandbox, plugin, args...); err != nil {
+				if planes[name], err = startAdmission(ctx, dir, name, sandbox, plugin, fsync); err != nil {
 					delete(planes, name)
 					return with, without, err
 				}
@@ -147,13 +153,13 @@ func run(ctx context.Context, args []string) (err error) {
 			name:     "admission: pod create, 50 policies, 1,000 pods at a time",
 			baseline: "a namespace without policies",
 			runs:     5, maxRatio: 1.3,
-			pair: creating(placedNamespace, pace{pods: admissionPods}),
+			pair: creating(placedNamespace, pace{pods: admissionPods}, false),
 		},
 		{
 			name:     "admission: the same, one policy that writes an annotation",
 			baseline: "a namespace without policies",
 			runs:     5,
-			pair:     creating(leastNamespace, pace{pods: admissionPods}),
+			pair:     creating(leastNamespace, pace{pods: admissionPods}, false),
 		},
 		// The two above create as fast as two cores can, which the client, etcd
 		// and the controllers share with the API server: what counts there is CPU
@@ -164,13 +170,13 @@ func run(ctx context.Context, args []string) (err error) {
 			name:     "admission: 50 policies, 30 pods a second, etcd with fsync",
 			baseline: "a namespace without policies",
 			runs:     5, maxRatio: 1.3,
-			pair: creating(placedNamespace, pace{pods: steadyPods, every: steadyEvery}, "--fsync"),
+			pair: creating(placedNamespace, pace{pods: steadyPods, every: steadyEvery}, true),
 		},
 		{
 			name:     "admission: the same, one policy that writes an annotation",
 			baseline: "a namespace without policies",
 			runs:     5,
-			pair:     creating(leastNamespace, pace{pods: steadyPods, every: steadyEvery}, "--fsync"),
+			pair:     creating(leastNamespace, pace{pods: steadyPods, every: steadyEvery}, true),
 		},
 	}
 	rows = append(rows, snapshotRows(dir, plugin)...)

@@ -5,8 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
+
+	wholenumbers "k8s.io/apimachinery/pkg/util/json"
 )
 
 // The versions of the annotation's format. The first repeated in full what we
@@ -123,7 +124,11 @@ func (r *Record) complete() error {
 		if f.Made < 0 || f.Made >= len(Tokens(f.Path)) {
 			return fmt.Errorf("the field %s cannot have %d parents", f.Path, f.Made)
 		}
-		f.Before, f.Wrote = numbers(f.Before), numbers(f.Wrote)
+		for _, v := range []*any{&f.Before, &f.Wrote} {
+			if err := wholenumbers.ConvertInterfaceNumbers(v, 0); err != nil {
+				return fmt.Errorf("the field %s: %w", f.Path, err)
+			}
+		}
 		if f.Before == nil && f.left() == nil {
 			return fmt.Errorf("the field %s says neither what was there nor what was written", f.Path)
 		}
@@ -132,30 +137,6 @@ func (r *Record) complete() error {
 		return fmt.Errorf("the annotation cannot have %d parents", r.Made)
 	}
 	return nil
-}
-
-// numbers turns json.Number into int64 or float64.
-func numbers(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		for k, e := range v {
-			v[k] = numbers(e)
-		}
-	case []any:
-		for i, e := range v {
-			v[i] = numbers(e)
-		}
-	case json.Number:
-		if i, err := strconv.ParseInt(v.String(), 10, 64); err == nil {
-			return i
-		}
-		f, err := v.Float64()
-		if err != nil {
-			return v.String()
-		}
-		return f
-	}
-	return v
 }
 
 // Encode returns the record as compact JSON, the value of the annotation: equal
