@@ -69,6 +69,7 @@ type gang struct {
 	seen     int                    // the order in which gangs were first seen
 	started  time.Time              // when the first member was seen on a node
 	waiting  time.Time              // since when a member has no node; zero: none waits
+	partial  time.Time              // since when it is bound in part: fewer than it needs; zero: it is not
 	shown    *published             // nil: the scheduler does not know the gang
 	cycle    cycle
 	held     held
@@ -281,9 +282,12 @@ func (d *directory) show(g *gang) {
 	if len(g.members) == 0 && len(g.finished) == 0 {
 		d.forget(g)
 	}
-	waits := false
-	for k := range g.kinds {
+	waits, placed := false, int32(0)
+	for k, n := range g.kinds {
 		waits = waits || !k.placed
+		if k.placed {
+			placed += int32(n)
+		}
 		if k.placed && g.started.IsZero() {
 			g.started = d.clock.Now()
 		}
@@ -296,6 +300,12 @@ func (d *directory) show(g *gang) {
 	}
 	s := d.specs[objectOf(g.id)]
 	wanted := wantedGroup(g, s)
+	switch {
+	case wanted == nil || placed == 0 || placed >= wanted.minCount:
+		g.partial = time.Time{}
+	case g.partial.IsZero():
+		g.partial = d.clock.Now()
+	}
 	if wanted == nil {
 		if g.shown != nil {
 			d.feed.remove(g.name)

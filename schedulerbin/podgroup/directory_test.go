@@ -317,6 +317,40 @@ func TestFitsAndIsBound(t *testing.T) {
 	}
 }
 
+// TestBoundAfterALongWait holds that a gang which waited for longer than its timeout has
+// all of that once more to become whole: it is not called partial, and so not evicted,
+// while its members are being bound; and that the time begins anew when it falls below its
+// minimum later.
+func TestBoundAfterALongWait(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.spec("g", "object", 2)
+	f.setPod(pod("a", "g"))
+	f.setPod(pod("b", "g"))
+	expect := func(when string, want ...string) {
+		t.Helper()
+		if diff := cmp.Diff(want, f.notes(0)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", when, diff)
+		}
+	}
+	f.clock.SetTime(f.clock.Now().Add(10 * time.Minute))
+	f.setPod(bound(pod("a", "g")))
+	expect("one of two is bound")
+	f.clock.SetTime(f.clock.Now().Add(59 * time.Second))
+	expect("nearly the timeout later")
+	f.clock.SetTime(f.clock.Now().Add(time.Second))
+	expect("the timeout later", "GangPartial: gang g is bound in part after 1m0s: 2 of 2 members exist, 1 have a node, needs 2")
+	f.setPod(bound(pod("b", "g")))
+	expect("whole")
+	f.clock.SetTime(f.clock.Now().Add(10 * time.Minute))
+	f.removePod(bound(pod("b", "g")))
+	f.setPod(pod("c", "g"))
+	f.clock.SetTime(f.clock.Now().Add(30 * time.Second))
+	expect("a member is made anew")
+	f.clock.SetTime(f.clock.Now().Add(30 * time.Second))
+	expect("and has no node for the timeout", "GangPartial: gang g is bound in part after 1m0s: 2 of 2 members exist, 1 have a node, needs 2")
+}
+
 // TestCountedKinds holds that what the scheduler is told of gangs whose members come,
 // change and go is what it is told of those that are there in the end.
 func TestCountedKinds(t *testing.T) {

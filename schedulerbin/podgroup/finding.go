@@ -116,9 +116,15 @@ func (d *directory) finding(g *gang, now time.Time) (finding, bool) {
 		return f, true
 	}
 	need := int(g.shown.minCount)
-	over := now.Sub(g.waiting) >= pol.timeout
+	since := g.waiting
+	if !g.partial.IsZero() {
+		// Its time to become whole begins with its first node, however long it waited
+		// for that.
+		since = g.partial
+	}
+	over := now.Sub(since) >= pol.timeout
 	if !over {
-		f.remaining = pol.timeout - now.Sub(g.waiting)
+		f.remaining = pol.timeout - now.Sub(since)
 	}
 	numbers := fmt.Sprintf("%d of %d members exist", len(g.members), need)
 	gated := g.gated()
@@ -138,7 +144,7 @@ func (d *directory) finding(g *gang, now time.Time) (finding, bool) {
 		f.note += fmt.Sprintf("; seats on %d nodes are held for it", g.held.nodes)
 		f.remaining, f.held = g.held.until.Sub(now), true
 	}
-	if len(f.bound) > 0 && len(f.bound) < need && over {
+	if !g.partial.IsZero() && over {
 		f.reason, f.evict = ReasonPartial, pol.onPartial == args.Evict
 		f.note = fmt.Sprintf("%s is bound in part after %s: %s, needs %d", title, pol.timeout, numbers, need)
 	}
