@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
@@ -280,8 +281,16 @@ func (r *loadRun) clear(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if r.native {
-		return r.kube.SchedulingV1beta1().PodGroups(gangNamespace).DeleteCollection(ctx, now, all)
+	if !r.native {
+		return r.objects.Resource(podGroupObjects).Namespace(gangNamespace).DeleteCollection(ctx, now, all)
 	}
-	return r.objects.Resource(podGroupObjects).Namespace(gangNamespace).DeleteCollection(ctx, now, all)
+	groups := r.kube.SchedulingV1beta1().PodGroups(gangNamespace)
+	if err := groups.DeleteCollection(ctx, now, all); err != nil {
+		return err
+	}
+	// Each has a finalizer until a controller has seen that its pods are gone.
+	return wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		left, err := groups.List(ctx, metav1.ListOptions{Limit: 1})
+		return err == nil && len(left.Items) == 0, err
+	})
 }

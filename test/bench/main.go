@@ -5,7 +5,8 @@
 // machine whose speed drifts slows both alike; the median ratio counts. The
 // package must not know how the plugin works inside: it runs the binary.
 // What admission policies cost is measured in a control plane of its own, with
-// rounds of pods in a namespace that they are for and in one that they are not.
+// rounds of pods in a namespace that they are for, in one that they are not, and in
+// one where two policies write the same as constants.
 // Pods that use none of our plugins have one of their own, of the CPU time that they
 // cost with the plugins and without, and upstream's standard benchmark with both; and so
 // have gangs: loads on control planes, with the bundled scheduler, with the in-tree group
@@ -107,7 +108,7 @@ func run(ctx context.Context, args []string) (err error) {
 			err = errors.Join(err, plane.Stop())
 		}
 	}()
-	creating := func(namespace string, at pace, fsync bool) func(context.Context) (usage, usage, error) {
+	creating := func(namespace, against string, at pace, fsync bool) func(context.Context) (usage, usage, error) {
 		return func(ctx context.Context) (with, without usage, err error) {
 			name := fmt.Sprintf("sandbox-fsync-%t", fsync)
 			if planes[name] == nil {
@@ -117,7 +118,7 @@ func run(ctx context.Context, args []string) (err error) {
 					return with, without, err
 				}
 			}
-			return planes[name].pair(ctx, namespace, at)
+			return planes[name].pair(ctx, namespace, against, at)
 		}
 	}
 	rows := []row{
@@ -149,36 +150,8 @@ func run(ctx context.Context, args []string) (err error) {
 			a: []string{plugin, "lint", "-p", small + "/placement", "-f", small + "/manifests"},
 			b: []string{self, "baseline", small + "/placement", small + "/manifests"},
 		},
-		{
-			name:     "admission: pod create, 50 policies, 1,000 pods at a time",
-			baseline: "a namespace without policies",
-			runs:     5, maxRatio: 1.3,
-			pair: creating(placedNamespace, pace{pods: admissionPods}, false),
-		},
-		{
-			name:     "admission: the same, one policy that writes an annotation",
-			baseline: "a namespace without policies",
-			runs:     5,
-			pair:     creating(leastNamespace, pace{pods: admissionPods}, false),
-		},
-		// The two above create as fast as two cores can, which the client, etcd
-		// and the controllers share with the API server: what counts there is CPU
-		// time, and no pod waits for a disk. A real cluster writes each pod through
-		// to disks, and does not run at its limit; then what somebody waits for is
-		// this. The limit is the same.
-		{
-			name:     "admission: 50 policies, 30 pods a second, etcd with fsync",
-			baseline: "a namespace without policies",
-			runs:     5, maxRatio: 1.3,
-			pair: creating(placedNamespace, pace{pods: steadyPods, every: steadyEvery}, true),
-		},
-		{
-			name:     "admission: the same, one policy that writes an annotation",
-			baseline: "a namespace without policies",
-			runs:     5,
-			pair:     creating(leastNamespace, pace{pods: steadyPods, every: steadyEvery}, true),
-		},
 	}
+	rows = append(rows, admissionRows(creating)...)
 	rows = append(rows, snapshotRows(dir, plugin)...)
 	if asked(args, lintName) {
 		lints, err := lintRows(dir, plugin, self)
