@@ -84,7 +84,7 @@ func (b *admissionBench) prepare(ctx context.Context, dir, plugin string) (err e
 
 // mutated says of a pod of the namespace whether it is what the policies make of it.
 func mutated(namespace string, p *corev1.Pod) bool {
-	placed := p.Annotations != nil && p.Spec.Affinity != nil && len(p.Spec.TopologySpreadConstraints) == 1
+	placed := p.Annotations != nil && p.Spec.Affinity != nil
 	bare := p.Annotations == nil && p.Spec.Affinity == nil
 	return namespace == bareNamespace && bare || namespace != bareNamespace && placed
 }

@@ -55,6 +55,7 @@ var layers = []string{
 	"internal/cluster/facts",
 	"schedulerbin/contain",
 	"schedulerbin/podgroup",
+	"schedulerbin/queueing",
 	"schedulerbin/room",
 	"schedulerbin/plugins/gang",
 	"schedulerbin/plugins/cachelocality",
