@@ -255,3 +255,22 @@ func (a *axis) expression() string {
 		return fmt.Sprintf("%s.optMap(v, %s[?v].orValue(%q)).orValue(%q)", label, table, otherwise, absentClass)
 	}
 }
+
+// perCell returns for each cell the numbers for which cases hold, sorted: those of
+// each of several wishes. False where that depends on more than the cell.
+func (p *program) perCell(whens []When, numbers func(i int) []int) ([][]int, bool) {
+	if p.cells == nil || slices.ContainsFunc(whens, func(w When) bool { return w.depends() }) {
+		return nil, false
+	}
+	out := make([][]int, len(p.cells))
+	for n, c := range p.cells {
+		for i, when := range whens {
+			if slices.ContainsFunc(when, func(of Case) bool { return slices.Contains(c.policies, p.group[of.Policy]) }) {
+				out[n] = append(out[n], numbers(i)...)
+			}
+		}
+		slices.Sort(out[n])
+		out[n] = slices.Compact(out[n])
+	}
+	return out, true
+}
