@@ -2,7 +2,6 @@ package admission
 
 import (
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -99,7 +98,7 @@ func cellsOf(policies []Policy) (expression string, cells []cell, ok bool) {
 	if !walk(axes, nil, selected) {
 		return "", nil, false
 	}
-	parts := []string{}
+	var parts []string
 	for _, a := range axes {
 		parts = append(parts, a.expression())
 	}
@@ -236,7 +235,7 @@ func (a *axis) expression() string {
 		otherwise = otherClass
 	}
 	var rows []string
-	for _, value := range slices.Sorted(maps.Keys(a.of)) {
+	for _, value := range a.values {
 		if a.of[value] != otherwise {
 			rows = append(rows, cel.Quote(value)+": "+cel.Quote(a.of[value]))
 		}

@@ -133,3 +133,60 @@ func TestManyCells(t *testing.T) {
 		}
 	}
 }
+
+// TestSpreadsOfCells holds that constraints of many kinds in one set, for which there
+// are long tables, and several that look up how many domains there are, give each pod
+// what its own policy asks.
+func TestSpreadsOfCells(t *testing.T) {
+	t.Parallel()
+	var policies []admission.Policy
+	var spreads []admission.Spread
+	const n = 120
+	for i := range n {
+		p := demanding(fmt.Sprintf("team-%03d", i), []string{string(admission.OfLabels), "team", fmt.Sprintf("t%d", i)})
+		policies = append(policies, p)
+		subject := admission.Subject{Own: i%2 == 0}
+		if !subject.Own {
+			subject.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": fmt.Sprintf("a%d", i)}}
+		}
+		when := admission.Any(admission.InForce(p.Name))
+		spreads = append(spreads,
+			admission.Spread{When: when, Key: "zone", Subject: subject, Require: true, MaxSkew: int32(i + 1)},
+			admission.Spread{When: when, Key: "host", Subject: subject, Require: i%3 > 0, MaxSkew: int32(i + 1)})
+	}
+	set := admission.Set{Policies: policies, Spreads: spreads, Known: []admission.Known{
+		{Namespace: "shop", Kind: "Pod", Name: "p", Domains: map[string]int32{"zone": 3}},
+	}}
+	p := compiled(t, set)
+	for _, i := range []int{0, 7, n - 1} {
+		labels := map[string]string{"team": fmt.Sprintf("t%d", i)}
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "shop", Labels: labels}}
+		out, _, err := p.Mutate(t.Context(), pod, shop)
+		if err != nil {
+			t.Fatal(err)
+		}
+		selector := &metav1.LabelSelector{MatchLabels: labels}
+		if i%2 == 1 {
+			selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": fmt.Sprintf("a%d", i)}}
+		}
+		var want []corev1.TopologySpreadConstraint
+		for _, key := range []string{"host", "zone"} {
+			c := corev1.TopologySpreadConstraint{
+				MaxSkew: int32(i + 1), TopologyKey: key, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: selector,
+				NodeTaintsPolicy: new(corev1.NodeInclusionPolicyHonor),
+			}
+			switch {
+			case key == "zone":
+				c.MinDomains = new(int32(3))
+			case i%3 > 0:
+				c.MinDomains = new(int32(2))
+			default:
+				c.WhenUnsatisfiable = corev1.ScheduleAnyway
+			}
+			want = append(want, c)
+		}
+		if diff := cmp.Diff(want, out.(*corev1.Pod).Spec.TopologySpreadConstraints); diff != "" {
+			t.Errorf("team t%d (-want +got):\n%s", i, diff)
+		}
+	}
+}

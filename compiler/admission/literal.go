@@ -113,10 +113,10 @@ func numberRows(rows [][]int) string {
 }
 
 // numbers returns the literal of a list of numbers.
-func numbers(list []int) string {
-	out := make([]string, len(list))
-	for i, n := range list {
+func numbers(all []int) string {
+	out := make([]string, len(all))
+	for i, n := range all {
 		out[i] = strconv.Itoa(n)
 	}
-	return "[" + strings.Join(out, ", ") + "]"
+	return list(out)
 }

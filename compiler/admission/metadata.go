@@ -135,7 +135,7 @@ func (p *program) chosenTexts(name string, whens []When, texts func(i int) []str
 		for j, t := range texts(i) {
 			quoted[j] = cel.Quote(t)
 		}
-		rows[i] = "[" + strings.Join(quoted, ", ") + "]"
+		rows[i] = list(quoted)
 	}
 	p.chosen(name+"_chosen", whens, itself)
 	return fmt.Sprintf("variables.%s_chosen.map(i, %s)", name, p.numbered(name+"_values", rows))

@@ -216,11 +216,7 @@ func (p *program) requiredAsked(s Set) {
 		p.define("requiredMinimal", "variables.requiredAsked")
 		return
 	}
-	by := make([]string, len(impliedBy))
-	for i := range impliedBy {
-		by[i] = numbers(impliedBy[i])
-	}
-	p.define("requiredMinimal", `variables.requiredAsked.filter(i, !%s[i].exists(j, j in variables.requiredAsked))`, "["+strings.Join(by, ", ")+"]")
+	p.define("requiredMinimal", `variables.requiredAsked.filter(i, !%s[i].exists(j, j in variables.requiredAsked))`, numberRows(impliedBy))
 }
 
 // requiredPerCell returns the requirements of each cell that no other one says;
@@ -229,9 +225,7 @@ func (s Set) requiredPerCell(p *program) ([][]int, bool) {
 	t := s.Required.Table
 	asked, ok := p.perCell(s.Required.When[:singles(t)], func(i int) []int { return t.Expressions[i].Alternatives[0] })
 	for n, all := range asked {
-		asked[n] = slices.DeleteFunc(slices.Clone(all), func(i int) bool {
-			return slices.ContainsFunc(all, func(j int) bool { return j != i && slices.Contains(t.Implied[j], i) })
-		})
+		asked[n] = t.Unimplied(all)
 	}
 	return asked, ok
 }
@@ -260,15 +254,11 @@ func (p *program) required(s Set) {
 	p.define("requiredOwnTerms", "variables.requiredBase.map(t,\n    %s)", termRequirements)
 	p.define("nodeLabels", `variables.spec.?nodeSelector.orValue({}).transformList(k, v, [[string(k), "In"], [string(v)]])
 + variables.nodeLabelsAdded.map(l, [[l[0], "In"], [l[1]]])`)
-	implied := make([]string, len(t.Requirements))
-	for i := range t.Requirements {
-		implied[i] = numbers(t.Implied[i])
-	}
 	single := singles(t)
 	relevant := "variables.requiredAsked"
 	choices := t.Expressions[single:]
 	if len(choices) > 0 {
-		p.define("implied", "%s", "["+strings.Join(implied, ", ")+"]")
+		p.define("implied", "%s", numberRows(t.Implied))
 		said := make([]string, len(choices))
 		for i, x := range choices {
 			said[i] = numbers(slices.Concat(x.Alternatives...))
@@ -330,14 +320,11 @@ func (p *program) patchRequired(fields bool) {
 // that meets none of them is taken once for each. A term is a list: the place of
 // the pod's own term, and the requirements that it got.
 func (p *program) choice(step int, alternatives [][]int) {
-	list := make([]string, len(alternatives))
-	for i, a := range alternatives {
-		list[i] = numbers(a)
-	}
+	list := numberRows(alternatives)
 	before := fmt.Sprintf("variables.required_%d", step)
 	after := fmt.Sprintf(`%s.map(g, [g, variables.requiredMet[g[0]] + g.slice(1, g.size()).map(i, variables.implied[i]).flatten()]).map(g,
       variables.requiredOwn.size() > 0 && variables.requiredOwnTerms[g[0][0]].size() == 0
       || %s.exists(a, a.all(i, i in g[1])) ? [g[0]] : %s.map(a, g[0] + a.filter(i, !(i in g[1])))).flatten()`,
-		before, "["+strings.Join(list, ", ")+"]", "["+strings.Join(list, ", ")+"]")
+		before, list, list)
 	p.define(fmt.Sprintf("required_%d", step+1), "%s", cel.If(fmt.Sprintf("%d in variables.requiredChoices", step), after, before))
 }

@@ -63,7 +63,7 @@ func selectorRows(s *metav1.LabelSelector) string {
 	for _, e := range s.MatchExpressions {
 		rows = append(rows, texts(append([]string{e.Key, string(e.Operator)}, e.Values...)))
 	}
-	return "[" + strings.Join(rows, ", ") + "]"
+	return list(rows)
 }
 
 // own defines the selector of the pod's own workload, ownSelector and
@@ -116,10 +116,10 @@ func (p *program) own(s Set) {
 const hasOwn = "!" + DaemonSet + " && variables.ownSelector.size() > 0"
 
 // domains defines the least numbers of domains that were found when the set was
-// compiled, by topology key, and returns the expression for a key.
-func (p *program) domains(s Set, key string) string {
+// compiled, by topology key, and returns the expression for a key of it.
+func (p *program) domains(s Set) func(key string) string {
 	if !slices.ContainsFunc(s.Known, func(k Known) bool { return len(k.Domains) > 0 }) {
-		return "2"
+		return func(string) string { return "2" }
 	}
 	p.define("domains", `%s.orValue({"": 0})`, p.table("knownDomains", s.Known, func(k Known) (string, bool) {
 		if len(k.Domains) == 0 {
@@ -132,7 +132,7 @@ func (p *program) domains(s Set, key string) string {
 		text, _ := literal(values)
 		return text, true
 	}))
-	return "variables.domains[?" + key + "].orValue(2)"
+	return func(key string) string { return "variables.domains[?" + key + "].orValue(2)" }
 }
 
 // table defines a constant table by workload, and returns the expression that

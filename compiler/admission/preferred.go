@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/kubectl-sched/kubectl-sched/compiler/nodeexpr"
 )
@@ -26,7 +25,7 @@ func (p *program) preferredAsked(s Set) {
 		for _, r := range nodeexpr.Requirements(t.Term) {
 			rs = append(rs, requirement(r))
 		}
-		terms = append(terms, "["+strings.Join(rs, ", ")+"]")
+		terms = append(terms, list(rs))
 		api = append(api, asTerm(nodeexpr.Requirements(t.Term)))
 	}
 	p.define("preferences", "%s", lines(terms))

@@ -118,11 +118,11 @@ func (p *program) selected(policies []Policy) string {
 		anchors = append(anchors, row{cel.Quote(string(f)), texts(byFact[f])})
 	}
 	for _, name := range slices.Sorted(maps.Keys(rest)) {
-		var list []string
+		var demands []string
 		for _, d := range rest[name] {
-			list = append(list, texts(d.texts()))
+			demands = append(demands, texts(d.texts()))
 		}
-		rests = append(rests, row{cel.Quote(name), "[" + strings.Join(list, ", ") + "]"})
+		rests = append(rests, row{cel.Quote(name), list(demands)})
 	}
 	found := texts(anyone)
 	if len(anchors) > 0 {
@@ -184,7 +184,7 @@ func (p *program) facts(policies []Policy) {
 			more = append(more, fmt.Sprintf(`%s.transformList(k, v, k in %s, "%s:" + k)`, from.variable, keys(presence[from.source]), from.source))
 		}
 	}
-	p.define("facts", "%s", strings.Join(append([]string{"[" + strings.Join(plain, ", ") + "]"}, more...), "\n+ "))
+	p.define("facts", "%s", strings.Join(append([]string{list(plain)}, more...), "\n+ "))
 }
 
 // candidates returns the policies by one fact of each that must be true for it

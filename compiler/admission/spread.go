@@ -129,7 +129,7 @@ func (p *program) spreadWishes(s Set) {
       "key": dyn(g[0].key), "selector": dyn(g[0].selector), "matchKeys": dyn(g[0].matchKeys),
       "require": dyn(g.exists(o, o.require)), "maxSkew": dyn(g.map(o, int(o.maxSkew)).min()), "minDomains": dyn(g.map(o, int(o.minDomains)).max())%s
     }).sortBy(w, w.key + (w.require ? " 1" : " 2"))`, plainJoined)
-	added, least := `?"matchLabelKeys": optional.ofNonZeroValue(dyn(w.matchKeys)), "nodeTaintsPolicy": dyn("Honor"),`, "optional.of(dyn("+p.domains(s, "w.key")+"))"
+	added, least := `?"matchLabelKeys": optional.ofNonZeroValue(dyn(w.matchKeys)), "nodeTaintsPolicy": dyn("Honor"),`, "optional.of(dyn("+p.domains(s)("w.key")+"))"
 	if plainRow != "" {
 		added = `?"matchLabelKeys": optional.ofNonZeroValue(w.plain ? dyn([]) : dyn(w.matchKeys)), ?"nodeTaintsPolicy": w.plain ? optional.none() : optional.of(dyn("Honor")),`
 		least = "w.plain ? optional.none() : " + least

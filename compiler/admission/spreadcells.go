@@ -18,6 +18,7 @@ func (p *program) spreadsOfCells(s Set) bool {
 	if !ok {
 		return false
 	}
+	const asFound = "-1"
 	var owns, others []int
 	var keys, strengths, skews, domains, selectors, mine, plains []string
 	for i, w := range joined {
@@ -35,12 +36,12 @@ func (p *program) spreadsOfCells(s Set) bool {
 		}
 		keys, strengths, skews = append(keys, cel.Quote(w.Key)), append(strengths, cel.Quote(strength)), append(skews, fmt.Sprint(w.MaxSkew))
 		mine, plains, selectors = append(mine, strconv.FormatBool(w.Subject.Own)), append(plains, strconv.FormatBool(w.Plain)), append(selectors, selector)
-		least := "optional.none()"
+		least := "0" // none
 		switch {
 		case w.Require && w.MinDomains > 0:
-			least = fmt.Sprintf("optional.of(dyn(%d))", w.MinDomains)
+			least = fmt.Sprint(w.MinDomains)
 		case w.Require && !w.Plain:
-			least = "optional.of(dyn(" + p.domains(s, cel.Quote(w.Key)) + "))"
+			least = asFound
 		}
 		domains = append(domains, least)
 	}
@@ -56,25 +57,30 @@ func (p *program) spreadsOfCells(s Set) bool {
 		}
 		p.define("spreadsChosen", "variables.spreadsOfCell.size() == 0 || %s ? variables.spreadsOfCell : %s", hasOwn, without)
 	}
-	either := func(of []string, yes, no string) string {
-		if yes == no {
-			return yes
-		}
-		return "(" + cel.If(p.numbered("spreadsOwn", of), yes, no) + ")"
-	}
 	selector, keysNow := p.numbered("spreadSelectors", selectors), "dyn([])"
 	if len(owns) > 0 {
-		selector = either(mine, "dyn(variables.ownSelector)", selector)
-		keysNow = either(mine, "dyn(variables.ownMatchKeys)", keysNow)
+		own := p.numbered("spreadOwns", mine)
+		selector = "(" + cel.If(own, "dyn(variables.ownSelector)", selector) + ")"
+		keysNow = "(" + cel.If(own, "dyn(variables.ownMatchKeys)", keysNow) + ")"
 	}
 	plain := p.numbered("spreadPlains", plains)
 	added := ""
 	if plain != "true" {
 		added = fmt.Sprintf(`, ?"matchLabelKeys": optional.ofNonZeroValue(%s), ?"nodeTaintsPolicy": %s`, cel.If(plain, "dyn([])", keysNow), cel.If(plain, "optional.none()", `optional.of(dyn("Honor"))`))
 	}
+	topologyKey, least := p.numbered("spreadKeys", keys), p.numbered("spreadDomains", domains)
+	if slices.Contains(domains, asFound) {
+		// A table cannot hold what is looked up itself.
+		found := p.domains(s)(topologyKey)
+		if least == asFound {
+			least = found
+		} else {
+			least = fmt.Sprintf("(%[1]s == %[2]s ? %[3]s : %[1]s)", least, asFound, found)
+		}
+	}
 	p.define("spreadWishes", `variables.spreadsChosen.map(i, {
-  "maxSkew": dyn(%s), "topologyKey": dyn(%s), "whenUnsatisfiable": dyn(%s), "labelSelector": %s%s, ?"minDomains": %s
-})`, p.numbered("spreadSkews", skews), p.numbered("spreadKeys", keys), p.numbered("spreadStrengths", strengths), selector, added, p.numbered("spreadDomains", domains))
+  "maxSkew": dyn(%s), "topologyKey": dyn(%s), "whenUnsatisfiable": dyn(%s), "labelSelector": %s%s, ?"minDomains": optional.ofNonZeroValue(dyn(%s))
+})`, p.numbered("spreadSkews", skews), topologyKey, p.numbered("spreadStrengths", strengths), selector, added, least)
 	return true
 }
 

@@ -12,7 +12,7 @@ func (p *program) tolerations(s Set) {
 	if len(s.Tolerations) == 0 {
 		return
 	}
-	var rows, covered []string
+	var rows []string
 	var api []any
 	var whens []When
 	coveredBy := make([][]int, len(s.Tolerations))
@@ -30,12 +30,11 @@ func (p *program) tolerations(s Set) {
 		rows = append(rows, texts([]string{t.Key, string(t.Operator), t.Value, string(t.Effect), seconds}))
 		api = append(api, asJSON(&t))
 		slices.Sort(coveredBy[i])
-		covered = append(covered, numbers(coveredBy[i]))
 		whens = append(whens, w.When)
 	}
 	p.define("tolerations", "%s", lines(rows))
 	p.constants("apiTolerations", api)
-	uncovered := fmt.Sprintf("!%s[i].exists(j, j in variables.tolerationsAsked)\n    && ", list(covered))
+	uncovered := fmt.Sprintf("!%s[i].exists(j, j in variables.tolerationsAsked)\n    && ", numberRows(coveredBy))
 	if perCell, ok := p.perCell(whens, itself); ok {
 		for n, all := range perCell {
 			perCell[n] = slices.DeleteFunc(slices.Clone(all), func(i int) bool {

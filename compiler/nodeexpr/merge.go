@@ -186,9 +186,13 @@ func (t *Table) minimal() []int {
 		}
 	}
 	slices.Sort(all)
-	all = slices.Compact(all)
-	return slices.DeleteFunc(slices.Clone(all), func(i int) bool {
-		return slices.ContainsFunc(all, func(j int) bool { return j != i && slices.Contains(t.Implied[j], i) })
+	return t.Unimplied(slices.Compact(all))
+}
+
+// Unimplied returns the requirements of the list that no other one of it implies.
+func (t *Table) Unimplied(list []int) []int {
+	return slices.DeleteFunc(slices.Clone(list), func(i int) bool {
+		return slices.ContainsFunc(list, func(j int) bool { return j != i && slices.Contains(t.Implied[j], i) })
 	})
 }
 

@@ -82,7 +82,12 @@ func Compile(p *admissionregistrationv1.MutatingAdmissionPolicy) (*Policy, error
 	}
 	var problems []error
 	declared := plugincel.OptionalVariableDeclarations{HasAuthorizer: true}
+	defined := map[string]bool{}
 	for _, v := range p.Spec.Variables {
+		if defined[v.Name] {
+			problems = append(problems, fmt.Errorf("variable %s is there twice, which the API server refuses", v.Name))
+		}
+		defined[v.Name] = true
 		if result := compiler.CompileAndStoreVariable(named{v}, declared, environment.NewExpressions); result.Error != nil {
 			problems = append(problems, fmt.Errorf("variable %s: %s", v.Name, result.Error.Detail))
 		}
