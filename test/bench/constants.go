@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,6 +12,8 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
@@ -79,30 +80,29 @@ func (b *admissionBench) constantPatch(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(placed)
+	if err != nil {
+		return "", err
+	}
 	var operations []string
-	add := func(path string, value any) error {
-		data, err := json.Marshal(value)
+	add := func(at string, value any) {
+		operations = append(operations, fmt.Sprintf("JSONPatch{op: \"add\", path: %q, value: %s}", at, celLiteral(value)))
+	}
+	for _, path := range [][]string{{"metadata", "annotations"}, {"spec", "affinity"}, {"spec", "topologySpreadConstraints"}} {
+		value, found, err := unstructured.NestedFieldNoCopy(object, path...)
 		if err != nil {
-			return err
+			return "", err
 		}
-		var plain any
-		if err := json.Unmarshal(data, &plain); err != nil {
-			return err
+		if !found {
+			return "", fmt.Errorf("a placed pod has no %s", strings.Join(path, "."))
 		}
-		operations = append(operations, fmt.Sprintf("JSONPatch{op: \"add\", path: %q, value: %s}", path, celLiteral(plain)))
-		return nil
+		add("/"+strings.Join(path, "/"), value)
 	}
-	err = add("/metadata/annotations", placed.Annotations)
-	for _, t := range placed.Spec.Tolerations {
-		if t.TolerationSeconds == nil && err == nil { // the API server adds its own to every pod
-			err = add("/spec/tolerations/-", t)
+	tolerations, _, err := unstructured.NestedSlice(object, "spec", "tolerations")
+	for _, t := range tolerations {
+		if t, ok := t.(map[string]any); ok && t["tolerationSeconds"] == nil { // the API server adds its own to every pod
+			add("/spec/tolerations/-", t)
 		}
-	}
-	if err == nil {
-		err = add("/spec/affinity", placed.Spec.Affinity)
-	}
-	if err == nil {
-		err = add("/spec/topologySpreadConstraints", placed.Spec.TopologySpreadConstraints)
 	}
 	return "[" + strings.Join(operations, ", ") + "]", err
 }
